@@ -1,0 +1,85 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sys/types.h>
+
+#include "protocol/error.hpp"
+
+/// Limits where a rootless engine can't set them: on cgroup v1, below folders that were delegated to
+/// the account once (deploy/setup.sh). A run gets a folder per controller, joined by the engine's
+/// command line before it starts; the OCI runtime then makes a child named by the container's id in
+/// it. The outer folder is a net with room for the command line and conmon; the exact limits are
+/// written into the child, once the guest is ready and before it gets any code.
+
+namespace bulkhead {
+
+struct host_view;
+
+/// The file operations on cgroup folders; tests bring their own.
+class cgroup_files {
+public:
+  virtual ~cgroup_files() = default;
+  /// Each answers 0 or an errno.
+  virtual int make_folder(const std::string& path) = 0;
+  virtual int remove_folder(const std::string& path) = 0;
+  virtual int write(const std::string& path, std::string_view text) = 0;
+  virtual std::optional<std::string> read(const std::string& path) = 0;
+  /// The folders in a folder, by name.
+  virtual std::vector<std::string> folders_in(const std::string& path) = 0;
+  /// May this process divide the folder and move processes into it?
+  virtual bool delegated(const std::string& path) = 0;
+};
+
+std::shared_ptr<cgroup_files> real_cgroup_files();
+
+/// A folder of one controller that the account may divide.
+struct cgroup_base {
+  std::string controller; ///< memory, pids or cpu
+  std::string folder;
+  friend bool operator==(const cgroup_base&, const cgroup_base&) = default;
+};
+
+/// What is delegated to this account: below its own cgroup, or below /ACCOUNT or /bulkhead. Empty on v2.
+std::vector<cgroup_base> find_delegated_cgroups(const host_view& host);
+
+bool has_controller(const std::vector<cgroup_base>& bases, std::string_view controller);
+
+struct cgroup_limits {
+  std::uint64_t memory = 0; ///< bytes, swap included
+  std::uint32_t pids = 0;
+  std::optional<double> cpus;
+  friend bool operator==(const cgroup_limits&, const cgroup_limits&) = default;
+};
+
+/// What the engine's command line and conmon may use on top of a run's limits. Measured with podman
+/// 4.3: 13 processes and 15 MiB while a container runs, 24 and 22 MiB while it starts.
+inline constexpr std::uint64_t command_line_memory = 64ULL << 20;
+inline constexpr std::uint32_t command_line_pids = 64;
+
+/// Makes the folders of a run, `name` below each base, with `limits` plus the room above. Answers their
+/// paths; on an error (unavailable) nothing is left.
+expected<std::vector<std::string>> make_run_cgroups(cgroup_files& files,
+                                                    const std::vector<cgroup_base>& bases,
+                                                    const std::string& name,
+                                                    const cgroup_limits& limits);
+
+/// Writes the exact limits for the container `cid`. Errors: unavailable, naming the file.
+expected<void> confine_run_cgroups(cgroup_files& files, const std::vector<std::string>& folders,
+                                   const std::string& cid, const cgroup_limits& limits);
+
+/// All processes in the folders and below, each once.
+std::vector<pid_t> processes_in(cgroup_files& files, const std::vector<std::string>& folders);
+
+/// Removes the folders, children first; true when none is left. Processes in them keep them.
+bool remove_cgroups(cgroup_files& files, const std::vector<std::string>& folders);
+
+/// Moves a process out of `folder` into the folder above it.
+void move_up(cgroup_files& files, const std::string& folder, pid_t pid);
+
+} // namespace bulkhead

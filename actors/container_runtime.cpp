@@ -1,0 +1,406 @@
+#include "actors/container_runtime.hpp"
+
+#include <caf/all.hpp>
+#include <fmt/format.h>
+
+#include "actors/constraint_probe.hpp"
+#include "actors/container_launch.hpp"
+#include "actors/engine_errors.hpp"
+#include "actors/errors.hpp"
+#include "actors/probe_session.hpp"
+#include "actors/runtime_cache.hpp"
+#include "actors/sweeper.hpp"
+
+namespace bulkhead {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+/// What an answer may take on top of a command's own budget.
+constexpr auto answer_margin = 5s;
+constexpr auto start_budget = 30s;
+constexpr auto folder_budget = 20s;
+/// The first run goes before what dead instances left.
+constexpr auto sweep_delay = 1s;
+constexpr std::int32_t killed_exit_code = 137;
+
+/// An exception inside a task is a fault of ours, and an answer all the same.
+template <class T>
+task<expected<T>> guarded(const char* what, task<expected<T>> work) {
+  std::string fault;
+  try {
+    auto result = co_await work;
+    co_return result;
+  } catch (const std::exception& thrown) {
+    fault = thrown.what();
+  }
+  co_return fail(errc::internal, fmt::format("{}: {}", what, fault));
+}
+
+template <class T>
+task<void> answer(caf::typed_response_promise<T> promise, const char* what,
+                  task<expected<T>> work) {
+  auto result = co_await guarded(what, std::move(work));
+  if (result) {
+    promise.deliver(std::move(*result));
+  } else {
+    promise.deliver(to_caf(result.error()));
+  }
+}
+
+task<void> answer(caf::typed_response_promise<caf::ok_atom> promise, const char* what,
+                  task<expected<void>> work) {
+  auto result = co_await guarded(what, std::move(work));
+  if (result) {
+    promise.deliver(caf::ok_atom::value);
+  } else {
+    promise.deliver(to_caf(result.error()));
+  }
+}
+
+} // namespace
+
+container_runtime_state::container_runtime_state(container_runtime_impl_actor::pointer self)
+    : self{self} {}
+
+// -- what the parts of the driver ask others for ---------------------------------------------------
+
+template <class T, class Receiver, class... Ts>
+void container_runtime_state::ask(const Receiver& receiver, std::chrono::nanoseconds budget,
+                                  std::string what, driver_services::callback<T> done,
+                                  Ts&&... message) {
+  self->request(receiver, budget, std::forward<Ts>(message)...)
+      .then([done](T& result) { done(std::move(result)); },
+            [done, what = std::move(what)](const caf::error& reason) {
+              done(tl::unexpected{from_caf(reason, what)});
+            });
+}
+
+void container_runtime_state::connect() {
+  auto& services = context.services;
+  services.run = [this](process_spec spec, std::string input, std::chrono::milliseconds budget,
+                        auto done) {
+    auto due = deadline::at(self->clock().now() + budget);
+    auto what = fmt::format("run {} {}", spec.argv[0], spec.argv.size() > 1 ? spec.argv[1] : "");
+    ask<finished_process>(processes, budget + answer_margin, std::move(what), std::move(done),
+                          command_atom::value, std::move(spec), std::move(input), due);
+  };
+  services.spawn = [this](process_spec spec, auto done) {
+    ask<child_started>(processes, start_budget, "start a container", std::move(done),
+                       spawn_atom::value, std::move(spec),
+                       child_owner_actor{container_runtime_impl_actor{self}});
+  };
+  services.write = [this](child_id child, std::string bytes) {
+    self->send(processes, write_atom::value, child, std::move(bytes));
+  };
+  services.signal = [this](child_id child, std::int32_t signal) {
+    self->send(processes, signal_atom::value, child, signal);
+  };
+  services.kill_marked = [this](std::string value, auto done) {
+    ask<std::uint32_t>(processes, folder_budget, "end left-over processes", std::move(done),
+                       kill_marked_atom::value, std::move(value));
+  };
+  services.prepare_folders = [this](auto done) {
+    ask<instance_folders>(volumes, folder_budget, "make the instance's folders", std::move(done),
+                          prepare_atom::value);
+  };
+  services.grant_folders = [this](std::uint32_t guest, auto done) {
+    ask<std::string>(volumes, folder_budget, "share /projects", std::move(done), grant_atom::value,
+                     guest);
+  };
+  services.make_folder = [this](std::string id, auto done) {
+    ask<std::string>(volumes, folder_budget, "make a folder", std::move(done),
+                     run_folder_atom::value, std::move(id));
+  };
+  services.discard_folder = [this](std::string id) {
+    ask<caf::ok_atom>(
+        volumes, folder_budget, "remove folder " + id,
+        [log = context.env->log](expected<caf::ok_atom> result) {
+          if (!result) {
+            log->warn("{}", result.error().message);
+          }
+        },
+        discard_atom::value, id);
+  };
+  services.after = [this](std::chrono::milliseconds time, auto done) {
+    pauses[++last_pause] = std::move(done);
+    self->delayed_send(self, time, tick_atom::value, last_pause);
+  };
+}
+
+// -- finding the engine ----------------------------------------------------------------------------
+
+task<expected<facts_ptr>> container_runtime_state::ensure(bool afresh) {
+  if (facts && !afresh) {
+    co_return facts;
+  }
+  completion<expected<facts_ptr>> found{[this, afresh](auto done) {
+    waiting.push_back(std::move(done));
+    if (!finding) {
+      finding = true;
+      tasks.start(find(afresh));
+    }
+  }};
+  auto result = co_await found;
+  co_return result;
+}
+
+task<void> container_runtime_state::find(bool afresh) {
+  auto found = co_await guarded("find the container engine", find_runtime(context, afresh));
+  finding = false;
+  if (found) {
+    facts = *found;
+    last_facts = facts;
+    for (const auto& warning : facts->report.warnings) {
+      context.env->log->warn("{}", warning);
+    }
+    if (!swept) {
+      swept = true;
+      tasks.start(sweep_later());
+    }
+  }
+  for (auto& each : std::exchange(waiting, {})) {
+    each(found);
+  }
+}
+
+task<void> container_runtime_state::sweep_later() {
+  co_await context.pause(sweep_delay);
+  auto swept_now = co_await guarded("sweep", sweep_now());
+  if (!swept_now) {
+    context.env->log->warn("{}", swept_now.error().message);
+  }
+}
+
+task<expected<sweep_report>> container_runtime_state::sweep_now() {
+  auto found = co_await ensure();
+  if (!found) {
+    co_return tl::unexpected{found.error()};
+  }
+  auto result = co_await sweep(context, *found);
+  if (result != sweep_report{}) {
+    context.env->log->info("removed what dead instances left: {} containers, {} processes, {} cgroups, "
+                           "{} folders",
+                           result.containers, result.processes, result.cgroups, result.folders);
+  }
+  co_return result;
+}
+
+task<expected<runtime_report>> container_runtime_state::report() {
+  auto found = co_await ensure();
+  if (!found) {
+    co_return tl::unexpected{found.error()};
+  }
+  co_return (*found)->report;
+}
+
+task<expected<runtime_report>> container_runtime_state::probe() {
+  auto found = co_await ensure(true);
+  if (!found) {
+    co_return tl::unexpected{found.error()};
+  }
+  auto result = co_await probe_constraints(context, *found);
+  co_return result;
+}
+
+// -- a container's life ----------------------------------------------------------------------------
+
+task<expected<container_handle>> container_runtime_state::create(container_request request,
+                                                                 child_owner_actor owner) {
+  auto found = co_await ensure();
+  if (!found) {
+    co_return tl::unexpected{found.error()};
+  }
+  auto limits = configured_limits(context.env->config);
+  std::vector<std::string> command = {"python3", "-I", "-S", "/ipc/entrypoint.py"};
+  auto launch = prepare_launch(context, **found, request.id, request.folder, limits,
+                               std::move(command));
+  if (!launch) {
+    co_return tl::unexpected{launch.error()};
+  }
+  completion<expected<child_started>> spawned{[this, &launch, &owner](auto done) {
+    ask<child_started>(processes, start_budget, "start a container", std::move(done),
+                       spawn_atom::value, std::move(launch->process), owner);
+  }};
+  auto child = co_await spawned;
+  if (!child) {
+    remove_cgroups(*context.host.cgroups, launch->handle.cgroups);
+    engine_failed();
+    co_return tl::unexpected{child.error()};
+  }
+  container_record record{std::move(launch->handle), 0, limits, false};
+  record.handle.child = child->id;
+  record.handle.pid = child->pid;
+  record.start_time = process_start_time(context.host, child->pid).value_or(0);
+  auto handle = record.handle;
+  containers[request.id] = std::move(record);
+  co_return handle;
+}
+
+expected<void> container_runtime_state::confine(const container_handle& handle) {
+  auto found = containers.find(handle.id);
+  if (found == containers.end()) {
+    return fail(errc::not_found, fmt::format("limit container {}: it's unknown", handle.name));
+  }
+  found->second.booted = true;
+  return confine_run_cgroups(*context.host.cgroups, handle.cgroups,
+                             read_container_id(handle.folder), found->second.limits);
+}
+
+task<expected<exit_verdict>> container_runtime_state::classify(container_handle handle,
+                                                               child_exited exit,
+                                                               std::string diagnosis) {
+  auto record = containers.find(handle.id);
+  bool booted = record != containers.end() && record->second.booted;
+  bool engine_code = exit.exit_code >= 125 && exit.exit_code <= 127;
+  if (exit.exit_code == killed_exit_code && last_facts) {
+    bool exhausted = co_await ran_out_of_memory(context, *last_facts, handle);
+    if (exhausted) {
+      co_return exit_verdict{{errc::out_of_memory,
+                              fmt::format("the code used more than the sandbox's {} MiB of memory; use "
+                                          "less, or raise MCP_BRIDGE_MEMORY",
+                                          context.env->config.memory / mebibyte)},
+                             exit.exit_code};
+    }
+  }
+  if (!booted) {
+    engine_failed();
+    auto engine = last_facts ? last_facts->engine : engine_profile{};
+    co_return exit_verdict{explain_engine_failure("start a sandbox", engine, context.host,
+                                                  exit.exit_code, diagnosis),
+                           exit.exit_code};
+  }
+  if (exit.signal != 0 || exit.exit_code == killed_exit_code) {
+    co_return exit_verdict{
+        {errc::runtime_lost,
+         exit.signal != 0
+             ? fmt::format("the container engine's process was ended by signal {}", exit.signal)
+             : std::string{"the sandbox was killed from outside, or its code killed itself (SIGKILL)"}},
+        exit.exit_code};
+  }
+  if (engine_code && diagnosis.find("Error") != std::string::npos) {
+    co_return exit_verdict{{errc::runtime_lost,
+                            fmt::format("the container engine lost the sandbox (exit code {}): {}",
+                                        exit.exit_code, engine_complaint(diagnosis))},
+                           exit.exit_code};
+  }
+  co_return exit_verdict{{errc::none, {}}, exit.exit_code};
+}
+
+task<expected<void>> container_runtime_state::destroy(container_handle handle) {
+  auto id = handle.id;
+  if (being_removed.contains(id)) {
+    completion<expected<void>> removed{
+        [this, id](auto done) { being_removed[id].push_back(std::move(done)); }};
+    auto shared = co_await removed;
+    co_return shared;
+  }
+  auto found = containers.find(id);
+  auto record = found != containers.end() ? found->second
+                                          : container_record{std::move(handle), 0, {}, false};
+  auto used = last_facts;
+  if (!used) {
+    auto ensured = co_await ensure();
+    if (!ensured) {
+      co_return tl::unexpected{ensured.error()};
+    }
+    used = *ensured;
+  }
+  being_removed.emplace(id, std::vector<std::function<void(expected<void>)>>{});
+  auto result = co_await guarded("remove a container", remove_container(context, *used, record));
+  if (result) {
+    containers.erase(id);
+  }
+  auto others = std::move(being_removed[id]);
+  being_removed.erase(id);
+  for (auto& each : others) {
+    each(result);
+  }
+  co_return result;
+}
+
+void container_runtime_state::engine_failed() {
+  facts = nullptr;
+  forget_probe(context);
+}
+
+container_runtime_impl_actor::behavior_type container_runtime_state::make_behavior() {
+  return {
+      [this](ensure_atom) -> caf::result<runtime_report> {
+        auto promise = self->make_response_promise<runtime_report>();
+        tasks.start(answer(promise, "find the container engine", report()));
+        return promise;
+      },
+      [this](probe_atom) -> caf::result<runtime_report> {
+        auto promise = self->make_response_promise<runtime_report>();
+        tasks.start(answer(promise, "probe the container engine", probe()));
+        return promise;
+      },
+      [this](create_atom, container_request& request,
+             const child_owner_actor& owner) -> caf::result<container_handle> {
+        auto promise = self->make_response_promise<container_handle>();
+        tasks.start(answer(promise, "start a container", create(std::move(request), owner)));
+        return promise;
+      },
+      [this](confine_atom, const container_handle& handle) -> caf::result<caf::ok_atom> {
+        auto done = confine(handle);
+        return done ? caf::result<caf::ok_atom>{caf::ok_atom::value}
+                    : caf::result<caf::ok_atom>{to_caf(done.error())};
+      },
+      [this](classify_atom, const container_handle& handle, const child_exited& exit,
+             std::string& diagnosis) -> caf::result<exit_verdict> {
+        auto promise = self->make_response_promise<exit_verdict>();
+        tasks.start(answer(promise, "find out why a container ended",
+                           classify(handle, exit, std::move(diagnosis))));
+        return promise;
+      },
+      [this](destroy_atom, const container_handle& handle) -> caf::result<caf::ok_atom> {
+        auto promise = self->make_response_promise<caf::ok_atom>();
+        tasks.start(answer(promise, "remove a container", destroy(handle)));
+        return promise;
+      },
+      [this](sweep_atom) -> caf::result<sweep_report> {
+        auto promise = self->make_response_promise<sweep_report>();
+        tasks.start(answer(promise, "sweep", sweep_now()));
+        return promise;
+      },
+      [this](const child_output& output) {
+        if (auto found = context.sessions.find(output.id); found != context.sessions.end()) {
+          found->second->take(output);
+        }
+      },
+      [](const child_written&) {},
+      [this](const child_exited& exit) {
+        if (auto found = context.sessions.find(exit.id); found != context.sessions.end()) {
+          found->second->take(exit);
+        }
+      },
+      [this](tick_atom, std::uint64_t number) {
+        if (auto entry = pauses.extract(number)) {
+          entry.mapped()(true);
+        }
+      },
+  };
+}
+
+container_runtime_impl_actor::behavior_type
+container_runtime(container_runtime_impl_actor::stateful_pointer<container_runtime_state> self,
+                  environment_ptr env, process_host_actor processes, volume_manager_actor volumes) {
+  return container_runtime_on(self, std::move(env), std::move(processes), std::move(volumes),
+                              host_view::real());
+}
+
+container_runtime_impl_actor::behavior_type container_runtime_on(
+  container_runtime_impl_actor::stateful_pointer<container_runtime_state> self, environment_ptr env,
+  process_host_actor processes, volume_manager_actor volumes, host_view host) {
+  auto& state = self->state;
+  state.processes = std::move(processes);
+  state.volumes = std::move(volumes);
+  state.context.env = std::move(env);
+  state.context.host = std::move(host);
+  state.connect();
+  return state.make_behavior();
+}
+
+} // namespace bulkhead

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "actors/environment.hpp"
+#include "actors/host_view.hpp"
+#include "actors/messages.hpp"
+#include "actors/task.hpp"
+#include "protocol/container_spec.hpp"
+
+namespace bulkhead {
+
+/// What the driver asks other actors for, each with a callback for the answer. The driver actor fills
+/// this in with requests; the parts of the driver see functions only.
+struct driver_services {
+  template <class T>
+  using callback = std::function<void(expected<T>)>;
+
+  std::function<void(process_spec, std::string, std::chrono::milliseconds,
+                     callback<finished_process>)>
+      run;
+  std::function<void(process_spec, callback<child_started>)> spawn;
+  std::function<void(child_id, std::string)> write;
+  std::function<void(child_id, std::int32_t)> signal;
+  std::function<void(std::string, callback<std::uint32_t>)> kill_marked;
+  std::function<void(std::string, callback<std::string>)> make_folder; ///< of a run, by its id
+  std::function<void(std::string)> discard_folder;
+  std::function<void(callback<instance_folders>)> prepare_folders;
+  std::function<void(std::uint32_t, callback<std::string>)> grant_folders; ///< to the guest's uid
+  std::function<void(std::chrono::milliseconds, std::function<void(bool)>)> after;
+};
+
+class probe_session;
+
+/// What all parts of the driver share; outlives their tasks.
+struct driver_context {
+  environment_ptr env;
+  host_view host;
+  driver_services services;
+  instance_folders folders; ///< filled in before the first container
+  std::map<child_id, probe_session*> sessions; ///< the driver's own children
+
+  /// Runs an engine's command line. Errors: what `run` answers; an exit code isn't one.
+  task<expected<finished_process>> run(std::vector<std::string> argv,
+                                       std::chrono::milliseconds budget);
+  task<void> pause(std::chrono::milliseconds time);
+
+  /// The environment of every command line of an engine, and nothing else of ours.
+  std::vector<std::string> engine_environment() const;
+
+  /// The path of a program on the engine's PATH; empty when there is none.
+  std::string find_program(const std::string& name) const;
+
+  /// Ends processes, also those of sub-uids (through the account's user namespace).
+  task<void> kill_processes(const engine_profile& engine, std::vector<pid_t> pids);
+};
+
+} // namespace bulkhead

@@ -1,0 +1,199 @@
+#include "actors/invocation.hpp"
+
+#include <caf/all.hpp>
+#include <fmt/format.h>
+
+#include "actors/errors.hpp"
+
+namespace bulkhead {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+/// The catalogue is in memory; an answer takes microseconds.
+constexpr auto registry_patience = 10s;
+
+server_brief brief_of(const server_entry& entry) {
+  return {entry.name, entry.alias, entry.description};
+}
+
+} // namespace
+
+invocation_state::invocation_state(invocation_impl_actor::pointer self)
+    : self{self}, out{limits{}.answer_stream}, err{limits{}.answer_stream} {}
+
+caf::result<run_answer> invocation_state::run() {
+  if (now != phase::fresh) {
+    return to_caf(errc::internal, "a run can be started only once");
+  }
+  now = phase::booting;
+  began = self->clock().now();
+  promise = self->make_response_promise<run_answer>();
+  report("booting");
+  self->request(context.registry, registry_patience, catalogue_atom::value)
+      .then([this](const catalogue_ptr& all) { begin(all); },
+            [this](const caf::error& reason) {
+              cut_short(run_status::unavailable, from_caf(reason, "read the server catalogue"));
+            });
+  return promise;
+}
+
+void invocation_state::begin(const catalogue_ptr& all) {
+  if (now != phase::booting) {
+    return;
+  }
+  catalogue = all;
+  // The one place where a run's rights are made: what it asked for, cut down by policy.
+  rights = run_rights{catalogue->rules, request.servers};
+  sandbox_run what{request.id, std::move(request.code), {}, {}};
+  for (const auto& entry : catalogue->servers) {
+    if (!allows_server(catalogue->rules, entry.name).allowed) {
+      continue;
+    }
+    what.discovered.push_back(brief_of(entry));
+    if (rights.server(entry.name).allowed) {
+      what.servers.push_back(brief_of(entry));
+      links[entry.name].brief = brief_of(entry);
+      answer.servers.push_back(entry.name);
+    }
+  }
+  sandbox = context.make_sandbox();
+  self->monitor(sandbox);
+  self->send(sandbox, execute_atom::value, std::move(what), sandbox_owner_actor{self});
+  // Servers start while the container boots.
+  for (auto& [server, to] : links) {
+    connect(to);
+  }
+}
+
+void invocation_state::up() {
+  if (now != phase::booting) {
+    return;
+  }
+  now = phase::running;
+  due = self->clock().now() + request.timeout;
+  self->delayed_send<caf::message_priority::high>(self, request.timeout, tick_atom::value);
+  report("running");
+}
+
+void invocation_state::finished(guest_done& done) {
+  if (now != phase::running) {
+    return;
+  }
+  answer.exit_code = done.exit_code;
+  answer.result_repr = std::move(done.result_repr);
+  answer.result_json = std::move(done.result_json);
+  answer.exception = std::move(done.exception);
+  finish(done.exit_code == 0 && !answer.exception ? run_status::success : run_status::error);
+}
+
+void invocation_state::lost(sandbox_lost& loss) {
+  if (now == phase::over) {
+    return;
+  }
+  switch (loss.reason.code) {
+    case errc::none:
+      // os._exit and the like: the program ended its process without a word.
+      answer.exit_code = loss.exit_code;
+      if (loss.exit_code != 0) {
+        answer.failure = error{errc::runtime_lost,
+                               fmt::format("the process ended itself with exit code {}", loss.exit_code)};
+      }
+      finish(loss.exit_code == 0 ? run_status::success : run_status::error);
+      return;
+    case errc::out_of_memory:
+      answer.exit_code = loss.exit_code;
+      cut_short(run_status::out_of_memory, std::move(loss.reason));
+      return;
+    case errc::unavailable:
+      cut_short(run_status::unavailable, std::move(loss.reason));
+      return;
+    default:
+      cut_short(run_status::error, std::move(loss.reason));
+  }
+}
+
+void invocation_state::cut_short(run_status status, error reason) {
+  if (now != phase::over) {
+    answer.failure = std::move(reason);
+    finish(status);
+  }
+}
+
+void invocation_state::finish(run_status status) {
+  now = phase::over;
+  for (const auto& [id, call] : calls) {
+    self->send(call.client, cancel_atom::value, call.call);
+  }
+  calls.clear();
+  answer.status = status;
+  answer.out = out.take();
+  answer.err = err.take();
+  answer.duration_ms = static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::milliseconds>(self->clock().now() - began).count());
+  promise.deliver(std::move(answer));
+  if (sandbox) {
+    self->send(sandbox, end_atom::value);
+  }
+  self->quit();
+}
+
+void invocation_state::take_output(guest_output& output) {
+  (output.stream == stream_id::out ? out : err).append(output.bytes);
+  if (!request.output) {
+    self->send(sandbox, credit_atom::value, std::uint32_t{1});
+    return;
+  }
+  auto credit = [this] { self->send(sandbox, credit_atom::value, std::uint32_t{1}); };
+  self->request(request.output, request.timeout, std::move(output))
+      .then([credit](caf::ok_atom) { credit(); }, [credit](const caf::error&) { credit(); });
+}
+
+void invocation_state::report(std::string message) {
+  if (request.observer) {
+    self->send(request.observer, run_progress{request.id, std::move(message)});
+  }
+}
+
+invocation_impl_actor::behavior_type invocation_state::make_behavior() {
+  self->set_down_handler([this](const caf::down_msg&) {
+    cut_short(run_status::error, {errc::runtime_lost, "the sandbox failed; see the log"});
+  });
+  return {
+      [this](const sandbox_up&) { up(); },
+      [this](guest_output& output) { take_output(output); },
+      [this](guest_call& call) {
+        self->send(sandbox, credit_atom::value, std::uint32_t{1});
+        take_call(call);
+      },
+      [this](const refused_call& call) {
+        self->send(sandbox, credit_atom::value, std::uint32_t{1});
+        context.env->log->info("run {}: call {} refused: {}", request.id, call.id,
+                               call.reason.message);
+      },
+      [this](guest_done& done) { finished(done); },
+      [this](sandbox_lost& loss) { lost(loss); },
+      [this](run_atom) { return run(); },
+      [this](cancel_atom) {
+        cut_short(run_status::cancelled, {errc::cancelled, "the client cancelled the run"});
+      },
+      [this](tick_atom) {
+        cut_short(run_status::timeout,
+                  {errc::timeout, fmt::format("the code was stopped after its {} s were up",
+                                              std::chrono::duration<double>{request.timeout}.count())});
+      },
+  };
+}
+
+invocation_impl_actor::behavior_type
+invocation(invocation_impl_actor::stateful_pointer<invocation_state> self,
+           invocation_context context, run_request request) {
+  self->state.out = output_capture{context.env->bounds.answer_stream};
+  self->state.err = output_capture{context.env->bounds.answer_stream};
+  self->state.context = std::move(context);
+  self->state.request = std::move(request);
+  return self->state.make_behavior();
+}
+
+} // namespace bulkhead

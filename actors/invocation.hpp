@@ -1,0 +1,111 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <caf/stateful_actor.hpp>
+#include <caf/typed_event_based_actor.hpp>
+#include <caf/typed_response_promise.hpp>
+
+#include "actors/environment.hpp"
+#include "actors/interfaces.hpp"
+#include "actors/run_request.hpp"
+#include "protocol/output_capture.hpp"
+#include "protocol/policy.hpp"
+
+namespace bulkhead {
+
+/// What an invocation talks to.
+struct invocation_context {
+  environment_ptr env;
+  client_registry_actor registry;
+  /// Makes the sandbox of this run.
+  std::function<sandbox_actor()> make_sandbox;
+};
+
+/// The invocation with the timer it sends itself.
+using invocation_impl_actor = invocation_actor::extend<
+  /// The code's time is up.
+  caf::reacts_to<tick_atom>>;
+
+/// One run: its deadline, its output, its rights, its tool calls, its one answer.
+struct invocation_state {
+  explicit invocation_state(invocation_impl_actor::pointer self);
+  invocation_impl_actor::behavior_type make_behavior();
+
+  enum class phase : std::uint8_t { fresh, booting, running, over };
+
+  /// A server that this run may call, as far as it is known.
+  struct link {
+    enum class state : std::uint8_t { unknown, connecting, ready, failed };
+    state now = state::unknown;
+    server_brief brief;
+    mcp_client_actor client;
+    documents_ptr documents; ///< only tools that the run may use
+    error failure;
+    std::vector<guest_call> waiting;
+  };
+
+  // Life (invocation.cpp).
+  caf::result<run_answer> run();
+  void begin(const catalogue_ptr& all);
+  void up();
+  void finished(guest_done& done);
+  void lost(sandbox_lost& loss);
+  void cut_short(run_status status, error reason);
+  void finish(run_status status);
+  void take_output(guest_output& output);
+  void report(std::string message);
+
+  // Calls from the code (invocation_calls.cpp).
+  void take_call(guest_call& call);
+  void route(guest_call& call);
+  void route_to(link& to, guest_call& call);
+  void call_tool(link& to, guest_call& call);
+  void query_documents(link& to, const guest_call& call);
+  void search(const guest_call& call);
+  void finish_searches();
+  void connect(link& to);
+  void fetch_documents(link& to);
+  void settle(link& to);
+  link* find_link(std::string_view server);
+  void refuse_unknown_server(const guest_call& call);
+  void respond(std::uint64_t call, std::string payload);
+  void refuse(std::uint64_t call, error reason);
+  std::chrono::nanoseconds time_left() const;
+
+  invocation_impl_actor::pointer self;
+  invocation_context context;
+  run_request request;
+  phase now = phase::fresh;
+  sandbox_actor sandbox;
+  catalogue_ptr catalogue;
+  run_rights rights;
+  std::map<std::string, link> links; ///< by raw name
+  std::vector<guest_call> searches;  ///< wait until no link is connecting
+  /// Tool calls on their way: the guest's id to the client and its id there.
+  struct outgoing {
+    mcp_client_actor client;
+    std::uint64_t call = 0;
+  };
+  std::map<std::uint64_t, outgoing> calls;
+  /// Calls of every kind that aren't answered, with the memory their arguments hold.
+  std::map<std::uint64_t, memory_budget::share> open_calls;
+  output_capture out;
+  output_capture err;
+  run_answer answer;
+  caf::typed_response_promise<run_answer> promise;
+  std::chrono::steady_clock::time_point due;
+  std::chrono::steady_clock::time_point began;
+
+  static inline const char* name = "invocation";
+};
+
+invocation_impl_actor::behavior_type
+invocation(invocation_impl_actor::stateful_pointer<invocation_state> self,
+           invocation_context context, run_request request);
+
+} // namespace bulkhead

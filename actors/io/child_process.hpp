@@ -1,0 +1,98 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+#include <boost/asio/posix/stream_descriptor.hpp>
+
+#include "actors/io/io_thread.hpp"
+#include "actors/messages.hpp"
+#include "protocol/error.hpp"
+
+namespace bulkhead::io {
+
+/// A child process with its three pipes, in a process group of its own. Lives on the I/O thread; every
+/// member function is called there.
+class child_process : public std::enable_shared_from_this<child_process> {
+public:
+  struct events {
+    std::function<void(stream_id, std::string)> output;
+    std::function<void(std::uint64_t)> written;
+    /// The child is reaped and all it wrote has been delivered; nothing follows.
+    std::function<void(std::int32_t exit_code, std::int32_t signal)> exited;
+  };
+
+  /// Starts the process; it reads nothing and reports nothing before `begin`. Errors: not_found (the
+  /// program, with the PATH searched), unavailable (the system refused, with its reason).
+  static expected<std::shared_ptr<child_process>> start(io_thread& io, const process_spec& spec);
+  ~child_process();
+
+  pid_t pid() const { return pid_; }
+
+  /// Starts reading at most `credit` bytes ahead on each stream, and waiting for the end.
+  void begin(events to, std::uint64_t credit);
+
+  /// Allows `bytes` more to be read from a stream.
+  void add_credit(stream_id stream, std::uint64_t bytes);
+
+  /// Queues bytes for stdin. After the child closed its end they are dropped and reported written.
+  void write(std::string bytes);
+
+  /// Closes stdin once what is queued is out.
+  void close_input();
+
+  /// Sends `signal` to the process group while the leader isn't reaped.
+  void signal(int signal);
+
+  /// Reports no output any more and gives credit without end: the owner is gone or doesn't care.
+  void mute();
+
+private:
+  struct pipe_end {
+    explicit pipe_end(boost::asio::io_context& context) : descriptor{context} {}
+    boost::asio::posix::stream_descriptor descriptor;
+    std::uint64_t credit = 0;
+    bool waiting = false;
+    bool closed = false;
+  };
+
+  child_process(io_thread& io, const process_spec& spec);
+  pipe_end& end_of(stream_id stream) { return stream == stream_id::out ? out_ : err_; }
+  void read_more(stream_id stream);
+  void close_stream(stream_id stream);
+  void write_more();
+  void drop_input();
+  void wait_for_exit();
+  void reap();
+  void report_when_over();
+
+  io_thread& io_;
+  boost::asio::posix::stream_descriptor exit_; ///< the pidfd
+  boost::asio::posix::stream_descriptor in_;
+  pipe_end out_;
+  pipe_end err_;
+  events to_;
+  pid_t pid_ = -1;
+  bool kill_group_;
+  bool reaped_ = false;
+  bool reported_ = false;
+  bool muted_ = false;
+  std::int32_t exit_code_ = 0;
+  std::int32_t signal_ = 0;
+  std::deque<std::string> queue_;
+  std::size_t offset_ = 0;
+  bool writing_ = false;
+  bool closing_input_ = false;
+};
+
+/// The file that `program` names: itself when it holds a slash, else the first executable on the PATH
+/// of `env` (NAME=VALUE). Errors: not_found.
+expected<std::string> find_program(const std::string& program, const std::vector<std::string>& env);
+
+} // namespace bulkhead::io

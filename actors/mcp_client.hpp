@@ -1,0 +1,204 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <caf/stateful_actor.hpp>
+#include <caf/typed_event_based_actor.hpp>
+#include <caf/typed_response_promise.hpp>
+
+#include "actors/environment.hpp"
+#include "actors/interfaces.hpp"
+#include "actors/mcp_call_table.hpp"
+#include "actors/outbox.hpp"
+#include "protocol/mcp_client_protocol.hpp"
+#include "protocol/restart_budget.hpp"
+#include "protocol/upstream_lines.hpp"
+#include "protocol/upstream_text.hpp"
+
+namespace bulkhead {
+
+/// The client with its own timer.
+using mcp_client_impl_actor = mcp_client_actor::extend<
+  /// Something may be due.
+  caf::reacts_to<tick_atom>>;
+
+/// The process of a server as it is started: minimal environment, then what `entry` gives, then the
+/// marks by which it and its descendants are found (`marker`) and by which a Bulkhead among them
+/// notices that it runs below another one (BULKHEAD_DEPTH).
+process_spec upstream_process(const environment& env, const server_entry& entry,
+                              const std::string& marker);
+
+/// One upstream MCP server over stdio: started on demand, kept warm, restarted within a budget. Its
+/// failures are answers to whoever waits, never its own end.
+struct mcp_client_state {
+  explicit mcp_client_state(mcp_client_impl_actor::pointer self);
+  mcp_client_impl_actor::behavior_type make_behavior();
+
+  using clock = std::chrono::steady_clock;
+  using time_point = clock::time_point;
+
+  enum class phase : std::uint8_t {
+    idle,         ///< no process; a new start may have to wait for the restart budget
+    spawning,     ///< asked the process host for one
+    probing,      ///< sent server/discover
+    initializing, ///< sent initialize
+    ready,
+    stopping, ///< the process is being ended, for good or before another start
+  };
+
+  /// How far the end of the process has come.
+  enum class stop_step : std::uint8_t { none, input_closed, terminated, killed, reaping };
+
+  /// A running tools/list.
+  struct listing {
+    std::uint64_t request = 0;
+    time_point due;
+    std::vector<tool_document> tools;
+    std::set<std::string> names;
+    std::set<std::string> cursors;
+    std::size_t pages = 0;
+    std::size_t bytes = 0;
+    std::optional<std::chrono::milliseconds> time_to_live;
+  };
+
+  struct documents_waiter {
+    caf::typed_response_promise<documents_ptr> promise;
+    time_point due;
+  };
+
+  // Requests (mcp_client_calls.cpp, mcp_client_lists.cpp).
+  caf::result<std::string> call(tool_call& request);
+  caf::result<documents_ptr> documents_for(deadline due);
+  void cancel(std::uint64_t caller_id);
+  client_status status();
+  caf::result<caf::ok_atom> stop();
+
+  // The process (mcp_client.cpp).
+  void ensure_started();
+  void spawn();
+  void start_failed(error reason);
+  void child_ended(const child_exited& exit);
+  void take_output(child_output& output);
+  void give_credit(stream_id stream, std::uint64_t bytes);
+  void charge_partial_line();
+  bool write(std::string line);
+  void reply(std::string line);
+  void pump();
+  void begin_stop();
+  void advance_stop();
+  void reap();
+  void process_is_gone();
+  void confirm_stop();
+  void abandon(error reason);
+
+  // Time (mcp_client.cpp).
+  time_point now();
+  void tick();
+  void arm();
+  std::optional<time_point> next_due();
+
+  // Messages of the server (mcp_client_handshake.cpp).
+  void take_line(std::string_view line);
+  void take_unreadable(errc reason, std::string_view why, std::string_view head,
+                       std::string_view tail);
+  void take_response(const rpc_message& message);
+  void begin_handshake();
+  void send_discover();
+  void send_initialize();
+  void discovered(const rpc_message& answer);
+  void initialized(const rpc_message& answer);
+  void become_ready(upstream::era generation, upstream::identity server);
+
+  // Calls (mcp_client_calls.cpp).
+  void send_call(std::uint64_t id);
+  void finish_call(std::uint64_t id, const rpc_message& answer);
+  void fail_call(std::uint64_t id, errc code, std::string_view why);
+  void expire_calls();
+  void fail_waiting(const error& reason);
+  error call_failure(const upstream_call& call, const upstream::failure& reason) const;
+
+  // Lists (mcp_client_lists.cpp).
+  bool documents_fresh();
+  void begin_listing();
+  void request_page(std::string_view cursor);
+  void take_page(const rpc_message& answer);
+  void finish_listing(std::string_view note);
+  void fail_listing(error reason);
+  void expire_documents();
+
+  // Texts.
+  std::string subject() const;
+  std::string last_words() const;
+  error still_starting() const;
+  error budget_refusal();
+  void note_failure(const error& reason);
+
+  bool starting() const {
+    return current == phase::spawning || current == phase::probing ||
+           current == phase::initializing;
+  }
+  bool wanted() const { return !calls.empty() || !waiters.empty(); }
+
+  mcp_client_impl_actor::pointer self;
+  environment_ptr env;
+  process_host_actor processes;
+  server_entry entry;
+
+  phase current = phase::idle;
+  std::uint64_t last_request = 0;
+  std::string last_error;
+  bool told_to_stop = false;
+  std::vector<caf::typed_response_promise<caf::ok_atom>> stop_promises;
+  std::optional<time_point> armed;
+
+  // This process.
+  std::optional<child_id> child;
+  std::string marker;
+  time_point started_at;
+  std::optional<time_point> start_due;
+  std::optional<upstream::lines> lines;
+  std::optional<upstream::stderr_tail> stderr_end;
+  std::optional<outbox> out;
+  std::uint64_t unwritten = 0;
+  std::uint64_t owed_credit[2] = {0, 0};
+  memory_budget::share partial_line;
+  stop_step step = stop_step::none;
+  std::optional<time_point> step_due;
+
+  // The handshake.
+  upstream::era generation = upstream::era::unknown; ///< also of later processes
+  bool skip_probe = false; ///< the last process ended when asked to discover
+  bool discover_sent = false;
+  std::uint64_t discover_request = 0;   ///< 0: none is unanswered
+  std::uint64_t initialize_request = 0; ///< likewise
+  std::optional<time_point> probe_due;
+  std::optional<upstream::identity> late_modern; ///< discovered after all, meanwhile initializing
+  std::optional<error> initialize_failure;
+  upstream::identity server;
+
+  restart_budget restarts;
+  upstream::secret_filter secrets;
+
+  mcp_call_table calls;
+  std::deque<std::uint64_t> cancelled_early; ///< cancels that overtook their calls
+  std::vector<documents_waiter> waiters;
+  std::optional<listing> list;
+  documents_ptr documents;
+  bool documents_changed = true; ///< must be listed anew
+  std::optional<time_point> documents_expire;
+
+  static inline const char* name = "mcp-client";
+};
+
+mcp_client_impl_actor::behavior_type
+mcp_client(mcp_client_impl_actor::stateful_pointer<mcp_client_state> self, environment_ptr env,
+           process_host_actor processes, server_entry entry);
+
+} // namespace bulkhead

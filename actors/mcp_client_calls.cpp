@@ -1,0 +1,202 @@
+#include "actors/mcp_client.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <caf/all.hpp>
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include "actors/errors.hpp"
+
+/// Tool calls: from the request to the answer.
+namespace bulkhead {
+
+namespace {
+
+/// Cancels that are remembered for calls that are still on their way.
+constexpr std::size_t early_cancels = 256;
+
+/// What a waiting call costs besides its arguments.
+constexpr std::size_t call_overhead = 512;
+
+std::string about(const std::string& tool, const std::string& server) {
+  return fmt::format("call tool \"{}\" of MCP server \"{}\"", tool, server);
+}
+
+} // namespace
+
+caf::result<std::string> mcp_client_state::call(tool_call& request) {
+  auto what = about(request.tool, entry.name);
+  if (told_to_stop) {
+    return to_caf(errc::closed, what + ": the server is being stopped");
+  }
+  auto early = std::find(cancelled_early.begin(), cancelled_early.end(), request.id);
+  if (early != cancelled_early.end()) {
+    cancelled_early.erase(early);
+    return to_caf(errc::cancelled, what + ": cancelled by the caller");
+  }
+  if (request.due.when() <= now()) {
+    return to_caf(errc::timeout, what + ": the deadline passed before the call was made");
+  }
+  const auto& bounds = env->bounds;
+  if (request.arguments.size() > bounds.tool_payload) {
+    return to_caf(errc::too_large,
+                  fmt::format("{}: the arguments have {} bytes; the limit is {}", what,
+                              request.arguments.size(), bounds.tool_payload));
+  }
+  upstream_call waiting{request.id, std::move(request.tool), std::move(request.arguments),
+                               request.due.when(), {}, {}, std::nullopt};
+  if (!env->budget->take(waiting.arguments.size() + call_overhead, waiting.memory)) {
+    return to_caf(errc::overloaded, what + ": no memory for the arguments now; try again later");
+  }
+  auto promise = self->make_response_promise<std::string>();
+  waiting.promise = promise;
+  auto id = ++last_request;
+  if (!calls.add(id, std::move(waiting))) {
+    promise.deliver(to_caf(errc::internal, what + ": the call's id is in use"));
+    return promise;
+  }
+  current == phase::ready ? send_call(id) : ensure_started();
+  arm();
+  return promise;
+}
+
+void mcp_client_state::send_call(std::uint64_t id) {
+  auto* call = calls.find(id);
+  call->sent = now();
+  calls.set_due(id, *call, std::min(call->due, *call->sent + entry.call_timeout));
+  auto line = upstream::encode_call(id, generation, call->tool, call->arguments);
+  std::string{}.swap(call->arguments);
+  call->memory.release();
+  if (!write(std::move(line))) {
+    fail_call(id, errc::overloaded, "no memory for the arguments now; try again later");
+  }
+}
+
+void mcp_client_state::finish_call(std::uint64_t id, const rpc_message& answer) {
+  auto call = calls.take(id);
+  if (!call) {
+    // Timed out or cancelled meanwhile.
+    return;
+  }
+  if (!answer.error.empty()) {
+    call->promise.deliver(to_caf(call_failure(*call, upstream::read_failure(answer.error))));
+    return;
+  }
+  auto what = about(call->tool, entry.name);
+  if (answer.result.size() > env->bounds.tool_payload) {
+    call->promise.deliver(to_caf(errc::too_large, fmt::format("{}: the result has {} bytes; the limit is {}",
+                                                              what, answer.result.size(),
+                                                              env->bounds.tool_payload)));
+  } else if (auto sound = upstream::check_call_result(generation, answer.result); !sound) {
+    call->promise.deliver(to_caf(sound.error().code, what + ": " + sound.error().message));
+  } else {
+    call->promise.deliver(std::string{answer.result});
+  }
+}
+
+error mcp_client_state::call_failure(const upstream_call& call,
+                                     const upstream::failure& reason) const {
+  bool listed = documents && !documents_changed;
+  bool unknown = upstream::tells_unknown_tool(reason, call.tool) ||
+                 (listed && find_tool(documents->tools, call.tool) == nullptr);
+  if (!unknown) {
+    return {errc::server_failed,
+            fmt::format("tool \"{}\" of MCP server \"{}\" failed: {} {}", call.tool, entry.name,
+                        reason.code, secrets.hide(reason.message))};
+  }
+  auto text = fmt::format("MCP server \"{}\" has no tool \"{}\"", entry.name, call.tool);
+  if (listed) {
+    std::vector<std::string> names;
+    for (const auto& tool : documents->tools) {
+      names.push_back(tool.name);
+    }
+    auto similar = similar_names(call.tool, names);
+    text += similar.empty() ? "" : fmt::format("; did you mean {}?", fmt::join(similar, ", "));
+  }
+  return {errc::not_found, std::move(text)};
+}
+
+void mcp_client_state::fail_call(std::uint64_t id, errc code, std::string_view why) {
+  if (auto call = calls.take(id)) {
+    call->promise.deliver(to_caf(code, fmt::format("{}: {}", about(call->tool, entry.name), why)));
+  }
+}
+
+void mcp_client_state::cancel(std::uint64_t caller_id) {
+  auto id = calls.of_caller(caller_id);
+  if (!id) {
+    cancelled_early.push_back(caller_id);
+    if (cancelled_early.size() > early_cancels) {
+      cancelled_early.pop_front();
+    }
+    return;
+  }
+  if (calls.find(*id)->sent && current == phase::ready) {
+    write(upstream::encode_cancelled(*id, "the caller gave up"));
+  }
+  fail_call(*id, errc::cancelled, "cancelled by the caller");
+}
+
+void mcp_client_state::expire_calls() {
+  for (auto first = calls.first_due(); first && first->first <= now(); first = calls.first_due()) {
+    auto id = first->second;
+    auto sent = calls.find(id)->sent;
+    if (!sent) {
+      auto reason = still_starting();
+      fail_call(id, reason.code, reason.message);
+      continue;
+    }
+    if (current == phase::ready) {
+      write(upstream::encode_cancelled(id, "the deadline passed"));
+    }
+    auto waited = std::chrono::duration_cast<std::chrono::milliseconds>(now() - *sent);
+    fail_call(id, errc::timeout,
+              fmt::format("no answer within {} s", static_cast<double>(waited.count()) / 1000));
+  }
+}
+
+/// Why a request that waits for the start ends without an answer. The start goes on.
+error mcp_client_state::still_starting() const {
+  if (starting()) {
+    auto since = std::chrono::duration_cast<std::chrono::seconds>(self->clock().now() - started_at);
+    return {errc::timeout, fmt::format("{} is still starting ({} so far); retry in a moment",
+                                       subject(), since)};
+  }
+  return {errc::timeout, fmt::format("{} is waiting to be restarted; retry in a moment; its last "
+                                     "failure: {}",
+                                     subject(), last_error)};
+}
+
+/// Answers every call and every wait for documents.
+void mcp_client_state::fail_waiting(const error& reason) {
+  for (auto id : calls.ids()) {
+    fail_call(id, reason.code, reason.message);
+  }
+  for (auto& waiter : std::exchange(waiters, {})) {
+    waiter.promise.deliver(to_caf(reason));
+  }
+}
+
+client_status mcp_client_state::status() {
+  client_status result;
+  result.server = entry.name;
+  result.version = server.version;
+  result.tools = documents ? static_cast<std::uint32_t>(documents->tools.size()) : 0;
+  result.last_error = last_error;
+  if (starting()) {
+    result.state = "starting";
+  } else if (current == phase::ready) {
+    result.state = "ready";
+  } else if (current == phase::stopping) {
+    result.state = "stopping";
+  } else if (restarts.used_up(now())) {
+    result.state = "failed";
+  } else {
+    result.state = now() < restarts.next_start() ? "backing off" : "idle";
+  }
+  return result;
+}
+
+} // namespace bulkhead

@@ -1,0 +1,275 @@
+#include "actors/mcp_session.hpp"
+
+#include <utility>
+
+#include <caf/all.hpp>
+#include <embedded/guest.hpp>
+#include <fmt/format.h>
+
+#include "protocol/json_rpc.hpp"
+#include "protocol/json_text.hpp"
+#include "protocol/run_python.hpp"
+
+namespace bulkhead {
+
+namespace {
+
+/// Subscriptions that one client may hold open; each costs its id.
+constexpr std::size_t most_subscriptions = 64;
+
+scan_limits message_limits(const limits& bounds) {
+  return {bounds.line, bounds.json_depth, bounds.json_nodes};
+}
+
+rpc_refusal unknown_method(std::string_view method) {
+  return {
+      rpc_code::method_not_found, fmt::format("Method not found: {}", method.substr(0, 100)), {}};
+}
+
+/// The guide to the helpers, the same text that the code in the sandbox can print.
+std::string_view guide() {
+  for (const auto& file : embedded::guest()) {
+    if (file.name == "capabilities.md") {
+      return file.content;
+    }
+  }
+  return {};
+}
+
+} // namespace
+
+mcp_session_state::mcp_session_state(mcp_session_impl_actor::pointer self) : self{self} {}
+
+void mcp_session_state::write(std::string message) {
+  self->send(out, message_atom::value, std::move(message));
+}
+
+void mcp_session_state::refuse(std::string_view request, const rpc_refusal& reason) {
+  write(encode_error(request, reason.code, reason.message, reason.data));
+}
+
+answer_form mcp_session_state::form_for(const mcp_request& request) const {
+  // A client that asks without `initialize` gets what the latest legacy revision has.
+  return {request.modern, revision.empty() ? latest_legacy_revision : std::string_view{revision}};
+}
+
+bool mcp_session_state::in_flight(std::string_view request) const {
+  return requests.count(request) > 0 || subscriptions.count(request) > 0;
+}
+
+void mcp_session_state::take_message(const std::string& text) {
+  if (now != phase::open || text.find_first_not_of(" \t\r") == std::string::npos) {
+    return;
+  }
+  auto bounds = message_limits(context.env->bounds);
+  auto message = parse_rpc(text, bounds);
+  if (!message) {
+    std::string id;
+    auto reason = explain_unreadable(text, message.error(), bounds, id);
+    refuse(id, reason);
+    return;
+  }
+  switch (message->kind) {
+  case rpc_kind::request:
+    take_request(*message);
+    break;
+  case rpc_kind::notification:
+    take_notification(*message);
+    break;
+  case rpc_kind::response:
+    // We never ask, so there is nothing to answer.
+    context.env->log->debug("session: a response came that nobody waits for");
+    break;
+  }
+}
+
+void mcp_session_state::take_notification(const rpc_message& message) {
+  if (message.method != "notifications/cancelled") {
+    return;
+  }
+  // A malformed cancellation is ignored, as the protocol has it.
+  if (auto request = read_mcp_request(message, message_limits(context.env->bounds))) {
+    auto id = request->find("requestId");
+    cancel(is_json_string(id) ? json_quote(decode_json_string(id)) : std::string{id});
+  }
+}
+
+void mcp_session_state::take_request(const rpc_message& message) {
+  if (in_flight(message.id)) {
+    refuse(message.id, {rpc_code::invalid_request,
+                        fmt::format("the id {} is in use by a request that isn't answered yet; use "
+                                    "a fresh id for each request",
+                                    message.id),
+                        {}});
+    return;
+  }
+  auto request = read_mcp_request(message, message_limits(context.env->bounds));
+  if (!request) {
+    refuse(message.id, request.error());
+    return;
+  }
+  modern_seen = modern_seen || request->modern;
+  dispatch(message, *request);
+}
+
+void mcp_session_state::dispatch(const rpc_message& message, const mcp_request& request) {
+  bool handshake = message.method == "initialize" || message.method == "ping";
+  if (!request.modern && modern_seen && revision.empty() && !handshake) {
+    refuse(message.id, missing_protocol_version());
+  } else if (message.method == "tools/call") {
+    call_tool(message, request);
+  } else if (message.method == "resources/read") {
+    read_resource(message, request);
+  } else if (dispatch_lists(message, request)) {
+    return;
+  } else if (request.modern) {
+    dispatch_modern(message, request);
+  } else {
+    dispatch_legacy(message, request);
+  }
+}
+
+bool mcp_session_state::dispatch_lists(const rpc_message& message, const mcp_request& request) {
+  auto form = form_for(request);
+  std::string result;
+  if (message.method == "tools/list") {
+    result = tool_list_result(tool, form);
+  } else if (message.method == "resources/list") {
+    result = resource_list_result(form);
+  } else if (message.method == "resources/templates/list") {
+    result = empty_list_result("resourceTemplates", form);
+  } else if (message.method == "prompts/list") {
+    result = empty_list_result("prompts", form);
+  } else {
+    return false;
+  }
+  if (request.find("cursor").empty()) {
+    write(encode_result(message.id, result));
+  } else {
+    refuse(message.id, {rpc_code::invalid_params,
+                        "Invalid cursor: the list has one page, ask without a cursor",
+                        {}});
+  }
+  return true;
+}
+
+void mcp_session_state::dispatch_modern(const rpc_message& message, const mcp_request& request) {
+  if (message.method == "server/discover") {
+    write(encode_result(message.id, discover_result()));
+  } else if (message.method == "subscriptions/listen") {
+    listen(message, request);
+  } else {
+    refuse(message.id, unknown_method(message.method));
+  }
+}
+
+void mcp_session_state::dispatch_legacy(const rpc_message& message, const mcp_request& request) {
+  if (message.method == "initialize") {
+    initialize(message, request);
+  } else if (message.method == "ping") {
+    write(encode_result(message.id, empty_result(form_for(request))));
+  } else if (message.method == "logging/setLevel") {
+    set_log_level(message, request);
+  } else {
+    refuse(message.id, unknown_method(message.method));
+  }
+}
+
+void mcp_session_state::initialize(const rpc_message& message, const mcp_request& request) {
+  auto requested = request.text("protocolVersion");
+  if (!requested) {
+    refuse(message.id, {rpc_code::invalid_params,
+                        fmt::format("initialize: protocolVersion must be a string, e.g. \"{}\"",
+                                    latest_legacy_revision),
+                        {}});
+    return;
+  }
+  revision = negotiate_revision(*requested);
+  context.env->log->debug("session: initialize, revision {} asked, {} spoken", *requested,
+                          revision);
+  write(encode_result(message.id, initialize_result(revision)));
+}
+
+void mcp_session_state::set_log_level(const rpc_message& message, const mcp_request& request) {
+  auto level = severity_from_string(request.text("level").value_or(""));
+  if (!level) {
+    refuse(message.id, {rpc_code::invalid_params,
+                        "logging/setLevel: level must be one of debug, info, notice, warning, "
+                        "error, critical, alert, emergency",
+                        {}});
+    return;
+  }
+  log_level = level;
+  write(encode_result(message.id, empty_result(form_for(request))));
+}
+
+void mcp_session_state::read_resource(const rpc_message& message, const mcp_request& request) {
+  auto uri = request.text("uri");
+  auto form = form_for(request);
+  if (!uri) {
+    refuse(message.id, {rpc_code::invalid_params, "resources/read: uri must be a string", {}});
+  } else if (*uri != capabilities_uri) {
+    refuse(message.id, resource_not_found(*uri, form));
+  } else {
+    write(encode_result(message.id, capabilities_result(guide(), *context.catalogue, form)));
+  }
+}
+
+void mcp_session_state::listen(const rpc_message& message, const mcp_request& request) {
+  if (!is_json_object(request.find("notifications"))) {
+    refuse(message.id,
+           {rpc_code::invalid_params, "subscriptions/listen: notifications must be an object", {}});
+  } else if (subscriptions.size() >= most_subscriptions) {
+    refuse(message.id, {rpc_code::internal_error,
+                        fmt::format("subscriptions/listen: {} subscriptions are open already; "
+                                    "cancel one first",
+                                    most_subscriptions),
+                        {}});
+  } else {
+    // Nothing here ever changes, so the subset that is honoured is empty.
+    subscriptions.insert(message.id);
+    write(encode_notification("notifications/subscriptions/acknowledged",
+                              subscription_ack_params(message.id)));
+  }
+}
+
+void mcp_session_state::cancel(std::string_view request) {
+  if (auto subscription = subscriptions.find(request); subscription != subscriptions.end()) {
+    subscriptions.erase(subscription);
+    return;
+  }
+  auto found = requests.find(request);
+  if (found == requests.end()) {
+    return;
+  }
+  auto run = runs.find(found->second);
+  requests.erase(found);
+  cancel_run(run);
+}
+
+mcp_session_impl_actor::behavior_type mcp_session_state::make_behavior() {
+  self->set_down_handler([this](const caf::down_msg& down) { lost(down); });
+  return {
+      [this](run_progress& step) { progressed(step.run, step.message); },
+      [this](message_atom, std::string& text) { take_message(text); },
+      [this](refuse_atom, error& reason) {
+        if (now == phase::open) {
+          refuse({}, {rpc_code::invalid_request, std::move(reason.message), {}});
+        }
+      },
+      [this](stop_atom) { return stop(); },
+      [this](tick_atom) { tick(); },
+  };
+}
+
+mcp_session_impl_actor::behavior_type
+mcp_session(mcp_session_impl_actor::stateful_pointer<mcp_session_state> self,
+            session_context context, front_end_actor out) {
+  auto& state = self->state;
+  state.tool = run_python_definition(context.env->config);
+  state.context = std::move(context);
+  state.out = std::move(out);
+  return state.make_behavior();
+}
+
+} // namespace bulkhead

@@ -1,0 +1,120 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <caf/stateful_actor.hpp>
+#include <caf/typed_event_based_actor.hpp>
+#include <caf/typed_response_promise.hpp>
+
+#include "actors/environment.hpp"
+#include "actors/interfaces.hpp"
+#include "actors/memory_budget.hpp"
+#include "actors/run_request.hpp"
+#include "protocol/mcp_request.hpp"
+#include "protocol/mcp_server.hpp"
+
+namespace bulkhead {
+
+/// What a session talks to.
+struct session_context {
+  environment_ptr env;
+  admission_actor admission;
+  catalogue_ptr catalogue;
+  run_starter start;
+};
+
+/// The session with the timer it sends itself.
+using mcp_session_impl_actor = mcp_session_actor::extend<caf::reacts_to<tick_atom>>;
+
+/// One connection. The modern era keeps no state here but the requests in flight; the legacy era
+/// adds the negotiated revision and the log level.
+struct mcp_session_state {
+  explicit mcp_session_state(mcp_session_impl_actor::pointer self);
+  mcp_session_impl_actor::behavior_type make_behavior();
+
+  enum class phase : std::uint8_t { open, stopping, ended };
+
+  /// A `tools/call` from its arrival to its answer.
+  struct run_in_flight {
+    enum class stage : std::uint8_t { queued, started };
+
+    std::string request; ///< the request's id, JSON text; empty once the client has cancelled it
+    answer_form form;
+    std::string progress_token; ///< JSON text; empty: no progress wanted
+    std::uint64_t progress = 0;
+    std::string last_progress;
+    std::optional<log_severity> log_level;
+    stage now = stage::queued;
+    run_request what;
+    std::uint64_t ticket = 0;
+    invocation_actor invocation;
+    std::chrono::steady_clock::time_point since;
+    memory_budget::share held; ///< for the code
+  };
+
+  // Messages of the client (mcp_session.cpp).
+  void take_message(const std::string& text);
+  void take_notification(const rpc_message& message);
+  void take_request(const rpc_message& message);
+  void dispatch(const rpc_message& message, const mcp_request& request);
+  bool dispatch_lists(const rpc_message& message, const mcp_request& request);
+  void dispatch_modern(const rpc_message& message, const mcp_request& request);
+  void dispatch_legacy(const rpc_message& message, const mcp_request& request);
+  void initialize(const rpc_message& message, const mcp_request& request);
+  void set_log_level(const rpc_message& message, const mcp_request& request);
+  void read_resource(const rpc_message& message, const mcp_request& request);
+  void listen(const rpc_message& message, const mcp_request& request);
+  void cancel(std::string_view request);
+  answer_form form_for(const mcp_request& request) const;
+  bool in_flight(std::string_view request) const;
+
+  // Runs (mcp_session_runs.cpp).
+  void call_tool(const rpc_message& message, const mcp_request& request);
+  void admitted(const std::string& run, std::uint64_t ticket);
+  void finished(const std::string& run, const run_answer& answer);
+  void failed(const std::string& run, run_status status, error reason);
+  void lost(const caf::down_msg& down);
+  void progressed(const std::string& run, std::string_view message);
+  void log_end(const run_in_flight& run, const run_answer& answer);
+  void cancel_run(std::map<std::string, run_in_flight>::iterator run);
+  void tick();
+  void schedule_tick();
+
+  // The end (mcp_session_runs.cpp).
+  caf::typed_response_promise<caf::ok_atom> stop();
+  void end_if_idle();
+  void end();
+
+  void write(std::string message);
+  void refuse(std::string_view request, const rpc_refusal& reason);
+
+  mcp_session_impl_actor::pointer self;
+  session_context context;
+  front_end_actor out;
+  std::string tool; ///< the one tool's definition, JSON text
+  phase now = phase::open;
+  std::string revision;                  ///< negotiated by `initialize`; empty before
+  std::optional<log_severity> log_level; ///< set by `logging/setLevel`
+  bool modern_seen = false;
+  std::map<std::string, run_in_flight> runs;                ///< by the run's id
+  std::map<std::string, std::string, std::less<>> requests; ///< request id to run id
+  std::set<std::string, std::less<>> subscriptions;         ///< request ids
+  bool ticking = false;
+  std::chrono::steady_clock::time_point stop_due;
+  std::vector<caf::typed_response_promise<caf::ok_atom>> stopping;
+
+  static inline const char* name = "mcp_session";
+};
+
+mcp_session_impl_actor::behavior_type
+mcp_session(mcp_session_impl_actor::stateful_pointer<mcp_session_state> self,
+            session_context context, front_end_actor out);
+
+} // namespace bulkhead

@@ -1,0 +1,289 @@
+#include "actors/mcp_session.hpp"
+
+#include <utility>
+
+#include <caf/all.hpp>
+#include <fmt/format.h>
+
+#include "actors/errors.hpp"
+#include "protocol/json_text.hpp"
+#include "protocol/run_answer.hpp"
+#include "protocol/run_python.hpp"
+
+namespace bulkhead {
+
+namespace {
+
+using std::chrono::seconds;
+
+/// How long a call may wait for its turn; clients give up on a request after 60 s, commonly.
+constexpr seconds queue_wait{30};
+/// An invocation ends itself; should it not, this long after its code's deadline it is given up.
+/// Booting, starting upstream servers and interrupting the code happen outside that deadline.
+constexpr seconds run_allowance{180};
+/// Between two signs of life of a run.
+constexpr seconds progress_interval{5};
+/// Cancelled runs are waited for at most this long when the session stops.
+constexpr seconds stop_budget{10};
+
+run_answer answer_of(run_status status, error reason) {
+  run_answer answer;
+  answer.status = status;
+  answer.failure = std::move(reason);
+  return answer;
+}
+
+run_status status_of(const error& reason) {
+  switch (reason.code) {
+  case errc::unavailable:
+  case errc::overloaded:
+  case errc::timeout:
+    return run_status::unavailable;
+  default:
+    return run_status::error;
+  }
+}
+
+rpc_refusal invalid_call(std::string message) {
+  return {rpc_code::invalid_params, std::move(message), {}};
+}
+
+/// What is wrong with a call besides the tool's arguments, if anything.
+std::optional<rpc_refusal> refuse_call(const mcp_request& request) {
+  auto name = request.text("name");
+  if (!name) {
+    return invalid_call("tools/call: name must be a string");
+  }
+  if (*name != run_python_name) {
+    return invalid_call(fmt::format("Unknown tool: {}; there is only {}",
+                                    std::string_view{*name}.substr(0, 100), run_python_name));
+  }
+  auto arguments = request.find("arguments");
+  if (!arguments.empty() && !is_json_object(arguments)) {
+    return invalid_call("tools/call: arguments must be an object");
+  }
+  return std::nullopt;
+}
+
+} // namespace
+
+void mcp_session_state::call_tool(const rpc_message& message, const mcp_request& request) {
+  if (auto refusal = refuse_call(request)) {
+    refuse(message.id, *refusal);
+    return;
+  }
+  const auto& env = *context.env;
+  auto form = form_for(request);
+  auto reply = [&](run_status status, error reason) {
+    auto rendered = render_call_result(answer_of(status, std::move(reason)), env.config.output);
+    write(encode_result(message.id, call_result(rendered, form)));
+  };
+  auto arguments =
+      read_python_call(request.find("arguments"), *context.catalogue, env.config, env.bounds);
+  if (!arguments) {
+    reply(run_status::validation_error, std::move(arguments.error()));
+    return;
+  }
+  run_in_flight run;
+  if (!env.budget->take(arguments->code.size(), run.held)) {
+    reply(run_status::unavailable,
+          {errc::overloaded, "too much is going on at once (memory budget); try again later"});
+    return;
+  }
+  run.request = message.id;
+  run.form = form;
+  run.progress_token = request.progress_token;
+  run.log_level = request.modern ? request.log_level : log_level;
+  run.since = self->clock().now();
+  run.what.id = env.new_handle();
+  run.what.code = std::move(arguments->code);
+  run.what.servers = std::move(arguments->servers);
+  run.what.timeout = arguments->timeout;
+  if (!run.progress_token.empty()) {
+    run.what.observer = mcp_session_actor{self};
+  }
+  auto id = run.what.id;
+  requests.emplace(message.id, id);
+  runs.emplace(id, std::move(run));
+  progressed(id, "queued");
+  auto due = deadline::at(self->clock().now() + queue_wait);
+  // A moment more than the deadline, so that admission itself says why.
+  self->request(context.admission, queue_wait + seconds{1}, admit_atom::value, due)
+      .then([this, id](std::uint64_t ticket) { admitted(id, ticket); },
+            [this, id](const caf::error& reason) {
+              auto why = from_caf(reason, "wait for a free place to run");
+              auto status = status_of(why);
+              failed(id, status, std::move(why));
+            });
+}
+
+void mcp_session_state::admitted(const std::string& id, std::uint64_t ticket) {
+  auto found = runs.find(id);
+  if (found == runs.end()) {
+    // Cancelled while it waited.
+    self->send(context.admission, release_atom::value, ticket);
+    return;
+  }
+  auto& run = found->second;
+  run.now = run_in_flight::stage::started;
+  run.ticket = ticket;
+  run.invocation = context.start(run.what);
+  self->monitor(run.invocation);
+  // The invocation has its own copy now.
+  run.what.code = {};
+  run.what.observer = nullptr;
+  run.held.release();
+  self->request(run.invocation, run.what.timeout + run_allowance, run_atom::value)
+      .then([this, id](const run_answer& answer) { finished(id, answer); },
+            [this, id](const caf::error& reason) {
+              auto why = from_caf(reason, "run code");
+              auto status = status_of(why);
+              failed(id, status, std::move(why));
+            });
+}
+
+void mcp_session_state::failed(const std::string& id, run_status status, error reason) {
+  if (auto found = runs.find(id); found != runs.end() && found->second.invocation) {
+    // It didn't answer; its sandbox ends with it.
+    self->send_exit(found->second.invocation, caf::exit_reason::user_shutdown);
+  }
+  auto answer = answer_of(status, std::move(reason));
+  if (auto found = runs.find(id); found != runs.end()) {
+    answer.duration_ms =
+        static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(
+                                       self->clock().now() - found->second.since)
+                                       .count());
+  }
+  finished(id, answer);
+}
+
+void mcp_session_state::finished(const std::string& id, const run_answer& answer) {
+  auto found = runs.find(id);
+  if (found == runs.end()) {
+    return;
+  }
+  auto node = runs.extract(found);
+  auto& run = node.mapped();
+  if (run.invocation) {
+    self->send(context.admission, release_atom::value, run.ticket);
+    self->demonitor(run.invocation.address());
+  }
+  if (!run.request.empty()) {
+    requests.erase(run.request);
+    log_end(run, answer);
+    auto rendered = render_call_result(answer, context.env->config.output);
+    write(encode_result(run.request, call_result(rendered, run.form)));
+  }
+  end_if_idle();
+}
+
+void mcp_session_state::lost(const caf::down_msg& down) {
+  for (const auto& [id, run] : runs) {
+    if (run.invocation && run.invocation.address() == down.source) {
+      context.env->log->error("run {}: its actor ended: {}", id, caf::to_string(down.reason));
+      failed(std::string{id}, run_status::error,
+             {errc::internal, "the run was lost to a fault of Bulkhead's own; see its log"});
+      return;
+    }
+  }
+}
+
+void mcp_session_state::progressed(const std::string& id, std::string_view message) {
+  auto found = runs.find(id);
+  if (found == runs.end()) {
+    return;
+  }
+  auto& run = found->second;
+  if (run.progress_token.empty() || run.request.empty()) {
+    return;
+  }
+  run.last_progress = message;
+  write(encode_notification("notifications/progress",
+                            progress_params(run.progress_token, ++run.progress, message)));
+  schedule_tick();
+}
+
+void mcp_session_state::log_end(const run_in_flight& run, const run_answer& answer) {
+  bool fine = answer.status == run_status::success;
+  auto severity = fine ? log_severity::info : log_severity::warning;
+  if (!run.log_level || severity < *run.log_level) {
+    return;
+  }
+  auto data = fmt::format(R"({{"event":"run ended","run":"{}","status":"{}","durationMs":{}}})",
+                          run.what.id, to_string(answer.status), answer.duration_ms);
+  write(encode_notification("notifications/message", log_params(severity, data)));
+}
+
+void mcp_session_state::cancel_run(std::map<std::string, run_in_flight>::iterator found) {
+  auto& run = found->second;
+  run.request.clear();
+  if (run.now == run_in_flight::stage::queued) {
+    runs.erase(found);
+    return;
+  }
+  // Its place is free once it has really ended.
+  self->send<caf::message_priority::high>(run.invocation, cancel_atom::value);
+}
+
+void mcp_session_state::schedule_tick() {
+  if (!ticking) {
+    ticking = true;
+    self->delayed_send(self, progress_interval, tick_atom::value);
+  }
+}
+
+void mcp_session_state::tick() {
+  ticking = false;
+  auto time = self->clock().now();
+  if (now == phase::stopping && time >= stop_due) {
+    context.env->log->warn("session: {} cancelled runs didn't end in time", runs.size());
+    end();
+    return;
+  }
+  for (auto& [id, run] : runs) {
+    if (!run.progress_token.empty() && !run.request.empty()) {
+      auto elapsed = std::chrono::duration_cast<seconds>(time - run.since);
+      write(encode_notification(
+          "notifications/progress",
+          progress_params(run.progress_token, ++run.progress,
+                          fmt::format("{}, {} s", run.last_progress, elapsed.count()))));
+      schedule_tick();
+    }
+  }
+}
+
+caf::typed_response_promise<caf::ok_atom> mcp_session_state::stop() {
+  auto promise = self->make_response_promise<caf::ok_atom>();
+  stopping.push_back(promise);
+  if (now != phase::open) {
+    return promise;
+  }
+  now = phase::stopping;
+  stop_due = self->clock().now() + stop_budget;
+  for (const auto& subscription : std::exchange(subscriptions, {})) {
+    write(encode_result(subscription, subscription_end_result(subscription)));
+  }
+  requests.clear();
+  for (auto run = runs.begin(); run != runs.end();) {
+    cancel_run(run++);
+  }
+  self->delayed_send(self, stop_budget, tick_atom::value);
+  end_if_idle();
+  return promise;
+}
+
+void mcp_session_state::end_if_idle() {
+  if (now == phase::stopping && runs.empty()) {
+    end();
+  }
+}
+
+void mcp_session_state::end() {
+  now = phase::ended;
+  for (auto& promise : std::exchange(stopping, {})) {
+    promise.deliver(caf::ok_atom::value);
+  }
+  self->quit();
+}
+
+} // namespace bulkhead

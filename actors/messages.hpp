@@ -1,0 +1,243 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "protocol/container_spec.hpp"
+#include "protocol/error.hpp"
+#include "protocol/server_config.hpp"
+#include "protocol/tool_documents.hpp"
+#include "protocol/wire.hpp"
+
+/// The structs that travel between actors.
+
+namespace bulkhead {
+
+/// A point in time of the actor clock (virtual in tests) until which an answer is worth anything.
+struct deadline {
+  std::int64_t nanoseconds = 0; ///< since the steady clock's epoch
+  friend bool operator==(const deadline&, const deadline&) = default;
+
+  using clock = std::chrono::steady_clock;
+  static deadline at(clock::time_point when) {
+    return {std::chrono::duration_cast<std::chrono::nanoseconds>(when.time_since_epoch()).count()};
+  }
+  clock::time_point when() const {
+    return clock::time_point{std::chrono::nanoseconds{nanoseconds}};
+  }
+  /// What is left at `now`, never negative.
+  std::chrono::nanoseconds remaining(clock::time_point now) const {
+    auto left = when() - now;
+    return left > clock::duration::zero() ? left : clock::duration::zero();
+  }
+};
+
+using child_id = std::uint64_t;
+
+/// How to start a process.
+struct process_spec {
+  std::vector<std::string> argv;       ///< argv[0] is looked up in the PATH of `env`
+  std::vector<std::string> env;        ///< NAME=VALUE, the whole environment
+  std::string cwd;                     ///< empty: the parent's
+  std::vector<std::string> cgroups;    ///< cgroup folders (v1) to join before the program starts
+  bool kill_group_at_exit = true;      ///< what the leader leaves of its process group is killed
+  friend bool operator==(const process_spec&, const process_spec&) = default;
+};
+
+struct child_started {
+  child_id id = 0;
+  std::int32_t pid = 0;
+  friend bool operator==(const child_started&, const child_started&) = default;
+};
+
+struct child_output {
+  child_id id = 0;
+  stream_id stream = stream_id::out;
+  std::string bytes;
+  friend bool operator==(const child_output&, const child_output&) = default;
+};
+
+struct child_written {
+  child_id id = 0;
+  std::uint64_t bytes = 0;
+  friend bool operator==(const child_written&, const child_written&) = default;
+};
+
+struct child_exited {
+  child_id id = 0;
+  std::int32_t exit_code = 0; ///< 128 + signal when a signal ended it
+  std::int32_t signal = 0;    ///< 0 for an ordinary exit
+  friend bool operator==(const child_exited&, const child_exited&) = default;
+};
+
+/// What a short command left; each stream cut at 1 MiB.
+struct finished_process {
+  std::int32_t exit_code = 0;
+  std::string out;
+  std::string err;
+  friend bool operator==(const finished_process&, const finished_process&) = default;
+};
+
+struct sandbox_up {
+  std::string python;
+  friend bool operator==(const sandbox_up&, const sandbox_up&) = default;
+};
+
+/// Why a sandbox ended without `guest_done`.
+struct sandbox_lost {
+  /// out_of_memory, runtime_lost, malformed (it broke the protocol), unavailable (never booted), or
+  /// none: the program ended its process itself with `exit_code`.
+  error reason;
+  std::int32_t exit_code = 0;
+  friend bool operator==(const sandbox_lost&, const sandbox_lost&) = default;
+};
+
+/// What a sandbox is to run.
+struct sandbox_run {
+  std::string id;
+  std::string code;
+  std::vector<server_brief> servers;    ///< those it may call
+  std::vector<server_brief> discovered; ///< all it may know of
+  friend bool operator==(const sandbox_run&, const sandbox_run&) = default;
+};
+
+/// What to make a container of; the driver fills in the rest from settings and its probe.
+struct container_request {
+  std::string id;     ///< 128 random bits, hex; names container, cgroup and folder
+  std::string folder; ///< the run's working folder
+  friend bool operator==(const container_request&, const container_request&) = default;
+};
+
+/// A container that was started; enough to destroy it.
+struct container_handle {
+  std::string id;
+  std::string name;
+  std::string folder;
+  child_id child = 0;   ///< the attached CLI process
+  std::int32_t pid = 0; ///< likewise
+  std::vector<std::string> cgroups; ///< the run's own cgroup folders (v1); empty elsewhere
+  friend bool operator==(const container_handle&, const container_handle&) = default;
+};
+
+struct exit_verdict {
+  /// none (the program itself exited with `exit_code`), out_of_memory, runtime_lost, unavailable.
+  error reason;
+  std::int32_t exit_code = 0;
+  friend bool operator==(const exit_verdict&, const exit_verdict&) = default;
+};
+
+/// One line of doctor's table.
+struct constraint_row {
+  std::string name;   ///< e.g. "memory limit"
+  std::string asked;  ///< e.g. "512 MiB, swap included"
+  std::string found;  ///< what was read back from inside
+  bool held = false;
+  std::string remedy; ///< what to do when it isn't held
+  friend bool operator==(const constraint_row&, const constraint_row&) = default;
+};
+
+/// What is known of the container engine.
+struct runtime_report {
+  std::string engine;       ///< podman or docker
+  std::string version;
+  std::string driver;       ///< cli
+  std::string oci_runtime;
+  std::string oci_version;
+  bool rootless = false;
+  std::string cgroup_mode;  ///< "v1 delegated", "v1", "v2", …
+  std::string image;
+  std::string image_id;
+  std::string python;       ///< the image's Python; empty until probed in full
+  std::vector<constraint_row> constraints; ///< only after a full probe
+  std::vector<std::string> warnings;
+  friend bool operator==(const runtime_report&, const runtime_report&) = default;
+};
+
+struct sweep_report {
+  std::uint32_t containers = 0;
+  std::uint32_t processes = 0;
+  std::uint32_t cgroups = 0;
+  std::uint32_t folders = 0;
+  friend bool operator==(const sweep_report&, const sweep_report&) = default;
+};
+
+/// Where an instance keeps what it mounts.
+struct instance_folders {
+  std::string root;            ///< 0700, removed at stop
+  std::string ipc;             ///< mounted at /ipc, read-only
+  std::string projects;        ///< mounted at /projects
+  std::string seccomp_profile; ///< a file
+  friend bool operator==(const instance_folders&, const instance_folders&) = default;
+};
+
+/// How far a run is.
+struct run_progress {
+  std::string run;     ///< the run's id
+  std::string message; ///< for people, e.g. "booting"
+  friend bool operator==(const run_progress&, const run_progress&) = default;
+};
+
+struct tool_call {
+  std::uint64_t id = 0; ///< unique within the process, for cancelling
+  std::string tool;     ///< raw name
+  std::string arguments; ///< scanned JSON object
+  deadline due;
+  friend bool operator==(const tool_call&, const tool_call&) = default;
+};
+
+/// How an upstream server is, for people.
+struct client_status {
+  std::string server;
+  std::string state; ///< idle, starting, ready, backing off, failed, stopping
+  std::string version;
+  std::uint32_t tools = 0;
+  std::string last_error;
+  friend bool operator==(const client_status&, const client_status&) = default;
+};
+
+using documents_ptr = std::shared_ptr<const server_documents>;
+using catalogue_ptr = std::shared_ptr<const server_catalogue>;
+
+template <class I> auto inspect(I& f, deadline& x) { return f(x.nanoseconds); }
+template <class I> auto inspect(I& f, process_spec& x) {
+  return f(x.argv, x.env, x.cwd, x.cgroups, x.kill_group_at_exit);
+}
+template <class I> auto inspect(I& f, child_started& x) { return f(x.id, x.pid); }
+template <class I> auto inspect(I& f, child_output& x) { return f(x.id, x.stream, x.bytes); }
+template <class I> auto inspect(I& f, child_written& x) { return f(x.id, x.bytes); }
+template <class I> auto inspect(I& f, child_exited& x) { return f(x.id, x.exit_code, x.signal); }
+template <class I> auto inspect(I& f, finished_process& x) { return f(x.exit_code, x.out, x.err); }
+template <class I> auto inspect(I& f, sandbox_up& x) { return f(x.python); }
+template <class I> auto inspect(I& f, sandbox_lost& x) { return f(x.reason, x.exit_code); }
+template <class I> auto inspect(I& f, sandbox_run& x) {
+  return f(x.id, x.code, x.servers, x.discovered);
+}
+template <class I> auto inspect(I& f, container_request& x) { return f(x.id, x.folder); }
+template <class I> auto inspect(I& f, container_handle& x) {
+  return f(x.id, x.name, x.folder, x.child, x.pid, x.cgroups);
+}
+template <class I> auto inspect(I& f, exit_verdict& x) { return f(x.reason, x.exit_code); }
+template <class I> auto inspect(I& f, constraint_row& x) {
+  return f(x.name, x.asked, x.found, x.held, x.remedy);
+}
+template <class I> auto inspect(I& f, runtime_report& x) {
+  return f(x.engine, x.version, x.driver, x.oci_runtime, x.oci_version, x.rootless, x.cgroup_mode,
+           x.image, x.image_id, x.python, x.constraints, x.warnings);
+}
+template <class I> auto inspect(I& f, sweep_report& x) {
+  return f(x.containers, x.processes, x.cgroups, x.folders);
+}
+template <class I> auto inspect(I& f, instance_folders& x) {
+  return f(x.root, x.ipc, x.projects, x.seccomp_profile);
+}
+template <class I> auto inspect(I& f, run_progress& x) { return f(x.run, x.message); }
+template <class I> auto inspect(I& f, tool_call& x) { return f(x.id, x.tool, x.arguments, x.due); }
+template <class I> auto inspect(I& f, client_status& x) {
+  return f(x.server, x.state, x.version, x.tools, x.last_error);
+}
+
+} // namespace bulkhead

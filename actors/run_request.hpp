@@ -1,0 +1,27 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "actors/interfaces.hpp"
+
+namespace bulkhead {
+
+/// One run as it was asked for, checked against configuration and policy.
+struct run_request {
+  std::string id; ///< 32 hex digits, names the run everywhere
+  std::string code;
+  std::vector<std::string> servers;   ///< raw names, each known and allowed, no duplicates
+  std::chrono::milliseconds timeout{}; ///< for the code itself; booting doesn't count
+  /// Gets a `run_progress` for "booting" and "running"; null when nobody wants to know.
+  run_observer_actor observer;
+  /// Gets the output as it comes, besides what the answer keeps of it; null when nobody wants it.
+  output_observer_actor output;
+};
+
+/// Makes the actor of one run; the run begins with `run_atom`.
+using run_starter = std::function<invocation_actor(const run_request&)>;
+
+} // namespace bulkhead

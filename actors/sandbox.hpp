@@ -1,0 +1,98 @@
+#pragma once
+
+#include <chrono>
+#include <deque>
+#include <optional>
+#include <string>
+
+#include <caf/stateful_actor.hpp>
+#include <caf/typed_event_based_actor.hpp>
+
+#include "actors/environment.hpp"
+#include "actors/interfaces.hpp"
+#include "actors/outbox.hpp"
+#include "protocol/line_splitter.hpp"
+
+namespace bulkhead {
+
+/// What a sandbox talks to.
+struct sandbox_context {
+  environment_ptr env;
+  process_host_actor processes;
+  container_runtime_actor runtime;
+  volume_manager_actor volumes;
+};
+
+/// The sandbox with the timers it sends itself.
+using sandbox_impl_actor = sandbox_actor::extend<
+  /// A timer set in this generation of the state machine fires.
+  caf::reacts_to<tick_atom, std::uint64_t>>;
+
+/// One container from its folder to its certain removal.
+struct sandbox_state {
+  explicit sandbox_state(sandbox_impl_actor::pointer self);
+  sandbox_impl_actor::behavior_type make_behavior();
+
+  enum class phase : std::uint8_t {
+    fresh,      ///< nothing exists yet
+    preparing,  ///< the run's folder is being made
+    creating,   ///< the driver starts the container
+    booting,    ///< waiting for the guest's `ready`
+    confining,  ///< the exact limits are being set
+    running,    ///< the code runs
+    ending,     ///< asked to exit politely
+    destroying, ///< the driver removes what is left
+  };
+
+  // Boot.
+  void prepare();
+  void create(const std::string& folder);
+  void guest_is_ready(guest_ready ready);
+  void start_code(const std::string& python);
+
+  // Frames.
+  void take_output(child_output& output);
+  void take_line(std::string_view line);
+  void charge_partial_line();
+  void take_frame(guest_frame& frame, std::size_t cost);
+  template <class Event>
+  void tell_owner(Event event, std::size_t cost);
+  void give_credit(stream_id stream, std::uint64_t bytes);
+  void send(std::string frame);
+  void broken(errc code, std::string what);
+
+  // End.
+  void lost(error reason, std::int32_t exit_code = 0);
+  void child_is_gone(const child_exited& exit);
+  void end();
+  void destroy();
+  void discard_folder();
+  void on_tick();
+  void enter(phase next, std::chrono::nanoseconds limit);
+
+  sandbox_impl_actor::pointer self;
+  sandbox_context context;
+  std::optional<line_splitter> splitter;
+  std::optional<outbox> out;
+  phase now = phase::fresh;
+  std::string id;
+  std::string folder;
+  container_handle container;
+  sandbox_owner_actor owner;
+  sandbox_run run;
+  std::optional<guest_ready> early_ready;
+  std::optional<child_exited> exited;
+  memory_budget::share partial_share; ///< for a frame that hasn't ended
+  bool done = false;              ///< the code ended by itself
+  std::uint64_t generation = 0;   ///< of the phase, so that stale timers are told
+  std::string diagnosis;          ///< the tail of the CLI's own stderr
+  std::deque<std::size_t> owed;   ///< bytes of frames the owner hasn't dealt with
+  int destroy_attempts = 0;
+
+  static inline const char* name = "sandbox";
+};
+
+sandbox_impl_actor::behavior_type
+sandbox(sandbox_impl_actor::stateful_pointer<sandbox_state> self, sandbox_context context);
+
+} // namespace bulkhead

@@ -1,0 +1,203 @@
+#include "actors/supervisor.hpp"
+
+#include <caf/all.hpp>
+#include <fmt/format.h>
+
+#include "actors/errors.hpp"
+#include "actors/invocation.hpp"
+#include "actors/sandbox.hpp"
+
+namespace bulkhead {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr std::size_t restart_budget = 5;
+constexpr auto restart_window = 10min;
+/// Together under the 5 s in which everything that was started has to be gone.
+constexpr auto sessions_budget = 500ms;
+constexpr auto sandboxes_budget = 4000ms;
+constexpr auto folders_budget = 400ms;
+
+} // namespace
+
+supervisor_state::supervisor_state(supervisor_actor::pointer self) : self{self} {}
+
+void supervisor_state::start_all() {
+  auto add = [this](std::string what, auto make, auto service_directory::services::*slot) {
+    leaves.push_back({std::move(what),
+                      [this, make, slot] {
+                        auto handle = make();
+                        plan.services->update([&](auto& all) { all.*slot = handle; });
+                        return handle.address();
+                      },
+                      {},
+                      {}});
+    start(leaves.back());
+  };
+  using services = service_directory::services;
+  add("process host", plan.start_processes, &services::processes);
+  add("volume manager", plan.start_volumes, &services::volumes);
+  add("container runtime", plan.start_runtime, &services::runtime);
+  add("client registry", plan.start_registry, &services::registry);
+  add("admission", plan.start_admission, &services::admission);
+}
+
+void supervisor_state::start(leaf& which) {
+  which.address = which.start();
+  self->monitor(which.address);
+}
+
+void supervisor_state::died(const caf::down_msg& down) {
+  if (sessions.erase(down.source) > 0 || sandboxes.erase(down.source) > 0) {
+    advance_when_empty();
+    return;
+  }
+  for (auto& which : leaves) {
+    if (which.address == down.source && now == stage::running) {
+      restart(which, caf::to_string(down.reason));
+      return;
+    }
+  }
+}
+
+void supervisor_state::restart(leaf& which, const std::string& cause) {
+  // Without these two nothing can be owned or bounded any more.
+  auto core = which.what == "process host" || which.what == "admission";
+  auto recent = self->clock().now() - restart_window;
+  std::erase_if(which.restarts, [&](auto when) { return when < recent; });
+  if (core || which.restarts.size() >= restart_budget) {
+    plan.fatal(fmt::format("the {} failed{}: {}", which.what, core ? "" : " too often", cause));
+    return;
+  }
+  plan.env->log->error("the {} failed and is started again: {}", which.what, cause);
+  which.restarts.push_back(self->clock().now());
+  start(which);
+}
+
+caf::result<caf::ok_atom> supervisor_state::stop() {
+  auto promise = self->make_response_promise<caf::ok_atom>();
+  promises.push_back(promise);
+  if (now == stage::running) {
+    enter(stage::sessions);
+    self->delayed_send(self, sessions_budget, tick_atom::value,
+                       static_cast<std::uint64_t>(stage::sessions));
+    for (const auto& [address, session] : sessions) {
+      self->request(session, sessions_budget, stop_atom::value)
+          .then([](caf::ok_atom) {}, [](const caf::error&) {});
+    }
+    advance_when_empty();
+  }
+  return promise;
+}
+
+void supervisor_state::enter(stage next) {
+  now = next;
+  switch (next) {
+    case stage::sandboxes:
+      stop_sandboxes();
+      break;
+    case stage::folders:
+      stop_folders();
+      break;
+    case stage::over:
+      for (auto& promise : promises) {
+        promise.deliver(caf::ok_atom::value);
+      }
+      promises.clear();
+      break;
+    default:
+      break;
+  }
+}
+
+void supervisor_state::stop_sandboxes() {
+  self->delayed_send(self, sandboxes_budget, tick_atom::value,
+                     static_cast<std::uint64_t>(stage::sandboxes));
+  for (const auto& [address, which] : sandboxes) {
+    self->send(which, end_atom::value);
+  }
+  self->request(plan.services->get().registry, sandboxes_budget, stop_atom::value)
+      .then(
+          [this](caf::ok_atom) {
+            registry_stopped = true;
+            advance_when_empty();
+          },
+          [this](const caf::error& reason) {
+            plan.env->log->error("{}", from_caf(reason, "stop the MCP servers").message);
+            registry_stopped = true;
+            advance_when_empty();
+          });
+}
+
+void supervisor_state::stop_folders() {
+  self->request(plan.services->get().volumes, folders_budget, stop_atom::value)
+      .then([this](caf::ok_atom) { enter(stage::over); },
+            [this](const caf::error& reason) {
+              plan.env->log->error("{}", from_caf(reason, "remove the instance's folders").message);
+              enter(stage::over);
+            });
+}
+
+void supervisor_state::advance_when_empty() {
+  if (now == stage::sessions && sessions.empty()) {
+    enter(stage::sandboxes);
+  } else if (now == stage::sandboxes && sandboxes.empty() && registry_stopped) {
+    enter(stage::folders);
+  }
+}
+
+supervisor_actor::behavior_type supervisor_state::make_behavior() {
+  self->set_down_handler([this](const caf::down_msg& down) { died(down); });
+  start_all();
+  return {
+      [](ensure_atom) { return caf::ok_atom::value; },
+      [this](create_atom, const mcp_session_actor& session) {
+        sessions.emplace(session.address(), session);
+        self->monitor(session);
+      },
+      [this](create_atom, const sandbox_actor& which) {
+        sandboxes.emplace(which.address(), which);
+        self->monitor(which);
+        if (now != stage::running) {
+          self->send(which, end_atom::value);
+        }
+      },
+      [this](stop_atom) { return stop(); },
+      [this](tick_atom, std::uint64_t of) {
+        if (static_cast<stage>(of) != now) {
+          return;
+        }
+        if (now == stage::sandboxes) {
+          plan.env->log->error("stopping: {} sandboxes are left for the next start's sweep",
+                               sandboxes.size());
+        }
+        enter(now == stage::sessions ? stage::sandboxes : stage::folders);
+      },
+  };
+}
+
+supervisor_actor::behavior_type
+supervisor(supervisor_actor::stateful_pointer<supervisor_state> self, supervisor_plan plan) {
+  self->state.plan = std::move(plan);
+  return self->state.make_behavior();
+}
+
+run_starter make_run_starter(caf::actor_system& system, environment_ptr env,
+                             std::shared_ptr<service_directory> services,
+                             supervisor_actor supervisor) {
+  auto make_sandbox = [&system, env, services, supervisor]() -> sandbox_actor {
+    auto all = services->get();
+    sandbox_actor made = system.spawn(
+        sandbox, sandbox_context{env, all.processes, all.runtime, all.volumes});
+    caf::anon_send(supervisor, create_atom::value, made);
+    return made;
+  };
+  return [&system, env, services, make_sandbox](const run_request& request) -> invocation_actor {
+    return system.spawn(invocation,
+                        invocation_context{env, services->get().registry, make_sandbox}, request);
+  };
+}
+
+} // namespace bulkhead

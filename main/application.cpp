@@ -1,0 +1,174 @@
+#include "main/application.hpp"
+
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <filesystem>
+#include <stdexcept>
+#include <thread>
+
+#include <caf/all.hpp>
+#include <fmt/format.h>
+
+#include "actors/admission.hpp"
+#include "actors/client_registry.hpp"
+#include "actors/container_runtime.hpp"
+#include "actors/process_host.hpp"
+#include "actors/volume_manager.hpp"
+#include "main/configuration.hpp"
+#include "main/logging.hpp"
+
+namespace bulkhead {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+/// The stages of the supervisor's stop end within 5 s; this is for a supervisor that hangs.
+constexpr auto stop_budget = 8s;
+
+/// `bytes` random bytes from the kernel, in hex.
+std::string random_hex(std::size_t bytes) {
+  std::array<unsigned char, 32> buffer{};
+  if (::getrandom(buffer.data(), bytes, 0) != static_cast<ssize_t>(bytes)) {
+    std::abort();
+  }
+  std::string text;
+  for (std::size_t i = 0; i < bytes; ++i) {
+    fmt::format_to(std::back_inserter(text), "{:02x}", buffer[i]);
+  }
+  return text;
+}
+
+std::string own_executable() {
+  std::error_code ignored;
+  return std::filesystem::read_symlink("/proc/self/exe", ignored).string();
+}
+
+environment_ptr make_environment(const account& who, const settings& config,
+                                 const std::string& runtime_dir, const std::string& instance) {
+  auto env = std::make_shared<environment>();
+  env->config = config;
+  env->instance = instance;
+  env->runtime_dir = runtime_dir;
+  env->home = who.home;
+  env->executable = own_executable();
+  env->variable = environment_variable;
+  env->new_handle = [] { return random_hex(16); };
+  env->next_serial = [serial = std::make_shared<std::atomic<std::uint64_t>>(0)] {
+    return serial->fetch_add(1, std::memory_order_relaxed) + 1;
+  };
+  env->wall_clock = [] { return std::chrono::system_clock::now(); };
+  env->budget = std::make_shared<memory_budget>(env->bounds.memory_budget);
+  env->log = make_logger(config.log);
+  return env;
+}
+
+void log_problems(const environment& env, const server_catalogue& catalogue) {
+  for (const auto& problem : catalogue.problems) {
+    env.log->warn("{}{}{}: {}", problem.file, problem.entry.empty() ? "" : ": ", problem.entry,
+                  problem.message);
+  }
+}
+
+} // namespace
+
+expected<std::unique_ptr<application>> application::start(const account& who, const settings& config,
+                                                          stop_signal& stop) {
+  auto runtime_dir = make_runtime_dir(who);
+  if (!runtime_dir) {
+    return tl::unexpected{runtime_dir.error()};
+  }
+  auto instance = random_hex(8);
+  auto lock = instance_lock::acquire(*runtime_dir, instance);
+  if (!lock) {
+    return tl::unexpected{lock.error()};
+  }
+  return std::unique_ptr<application>{
+      new application{who, config, std::move(*lock), stop, *runtime_dir, instance}};
+}
+
+application::application(const account& who, const settings& config, instance_lock lock,
+                         stop_signal& stop, std::string runtime_dir, std::string instance)
+    : lock_{std::move(lock)}, env_{make_environment(who, config, runtime_dir, instance)},
+      catalogue_{std::make_shared<server_catalogue>(
+          load_catalogue(config, who.home, env_->executable))},
+      io_{std::make_unique<io::io_thread>()}, services_{std::make_shared<service_directory>()},
+      failed_{std::make_shared<std::atomic<bool>>(false)} {
+  io_->adopt_orphans();
+  log_problems(*env_, *catalogue_);
+  config_.add_message_types<caf::id_block::bulkhead>();
+  config_.add_message_types<caf::id_block::bulkhead_handles>();
+  config_.add_message_types<caf::id_block::bulkhead_process_host>();
+  // Idle workers sleep instead of polling.
+  config_.set("scheduler.policy", caf::atom("sharing"));
+  system_ = std::make_unique<caf::actor_system>(config_);
+  supervisor_ = system_->spawn(supervisor, make_plan(stop));
+  caf::scoped_actor self{*system_};
+  self->request(supervisor_, stop_budget, ensure_atom::value)
+      .receive([](caf::ok_atom) {},
+               [](const caf::error& reason) { throw std::runtime_error{caf::to_string(reason)}; });
+  starter_ = make_run_starter(*system_, env_, services_, supervisor_);
+}
+
+supervisor_plan application::make_plan(stop_signal& stop) {
+  supervisor_plan plan;
+  plan.env = env_;
+  plan.services = services_;
+  plan.start_processes = [this]() -> process_host_actor {
+    return system_->spawn(process_host, io_.get(), env_->bounds);
+  };
+  // It reads and writes files all the time, so it has a thread of its own.
+  plan.start_volumes = [this]() -> volume_manager_actor {
+    return system_->spawn<caf::detached>(volume_manager, env_);
+  };
+  plan.start_runtime = [this]() -> container_runtime_actor {
+    auto all = services_->get();
+    return system_->spawn(container_runtime, env_, all.processes, all.volumes);
+  };
+  plan.start_registry = [this]() -> client_registry_actor {
+    return system_->spawn(client_registry, env_, services_->get().processes, catalogue_);
+  };
+  plan.start_admission = [this]() -> admission_actor { return system_->spawn(admission, env_); };
+  plan.fatal = [log = env_->log, failed = failed_, &stop](const std::string& what) {
+    log->critical("{}; Bulkhead stops", what);
+    *failed = true;
+    stop.notify();
+  };
+  return plan;
+}
+
+application::~application() {
+  {
+    caf::scoped_actor self{*system_};
+    self->request(supervisor_, stop_budget, stop_atom::value)
+        .receive([](caf::ok_atom) {},
+                 [&](const caf::error& reason) {
+                   env_->log->error("stop: {}", caf::to_string(reason));
+                 });
+    for (const auto& handle : {caf::actor_cast<caf::actor>(supervisor_),
+                               caf::actor_cast<caf::actor>(services_->get().admission),
+                               caf::actor_cast<caf::actor>(services_->get().registry),
+                               caf::actor_cast<caf::actor>(services_->get().runtime),
+                               caf::actor_cast<caf::actor>(services_->get().volumes),
+                               caf::actor_cast<caf::actor>(services_->get().processes)}) {
+      self->send_exit(handle, caf::exit_reason::kill);
+    }
+  }
+  supervisor_ = nullptr;
+  starter_ = nullptr;
+  services_->update([](auto& all) { all = {}; });
+  io_->stop();
+  // An actor that doesn't end must not keep the process.
+  std::thread{[log = env_->log] {
+    std::this_thread::sleep_for(2s);
+    log->error("stop: the actor system doesn't end; leaving");
+    std::_Exit(2);
+  }}.detach();
+  system_.reset();
+}
+
+} // namespace bulkhead

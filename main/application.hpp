@@ -1,0 +1,59 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <caf/actor_system.hpp>
+#include <caf/actor_system_config.hpp>
+
+#include "actors/environment.hpp"
+#include "actors/instance.hpp"
+#include "actors/io/io_thread.hpp"
+#include "actors/supervisor.hpp"
+#include "main/account.hpp"
+#include "main/stop_signal.hpp"
+
+namespace bulkhead {
+
+/// The running engine, whatever front end uses it: environment, actor system, tree. Made in the order of
+/// its members and torn down in the reverse.
+class application {
+public:
+  /// Errors: unavailable (runtime folder, lock).
+  static expected<std::unique_ptr<application>> start(const account& who, const settings& config,
+                                                      stop_signal& stop);
+  /// Stops in stages, within seconds; see `supervisor`.
+  ~application();
+  application(const application&) = delete;
+  application& operator=(const application&) = delete;
+
+  const environment_ptr& env() const { return env_; }
+  const catalogue_ptr& catalogue() const { return catalogue_; }
+  caf::actor_system& system() { return *system_; }
+  io::io_thread& io() { return *io_; }
+  service_directory::services services() const { return services_->get(); }
+  const run_starter& starter() const { return starter_; }
+  const supervisor_actor& root() const { return supervisor_; }
+
+  /// A core actor failed: the process has to end with status 1.
+  bool failed() const { return *failed_; }
+
+private:
+  application(const account& who, const settings& config, instance_lock lock, stop_signal& stop,
+              std::string runtime_dir, std::string instance);
+  supervisor_plan make_plan(stop_signal& stop);
+
+  instance_lock lock_;
+  environment_ptr env_;
+  catalogue_ptr catalogue_;
+  std::unique_ptr<io::io_thread> io_;
+  caf::actor_system_config config_;
+  std::unique_ptr<caf::actor_system> system_;
+  std::shared_ptr<service_directory> services_;
+  std::shared_ptr<std::atomic<bool>> failed_;
+  supervisor_actor supervisor_;
+  run_starter starter_;
+};
+
+} // namespace bulkhead

@@ -1,0 +1,71 @@
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <vector>
+
+
+#include <fmt/format.h>
+
+#include <embedded/image.hpp>
+
+#include "main/account.hpp"
+#include "main/commands.hpp"
+
+namespace bulkhead {
+
+namespace {
+
+int complain(const std::string& what, const std::string& cause) {
+  write_all(STDERR_FILENO, fmt::format("bulkhead: {}: {}\n", what, cause));
+  return 1;
+}
+
+std::vector<std::string> builder_arguments(const command_line& line, const settings& config,
+                                           const std::string& script) {
+  std::vector<std::string> argv{"bash", script, "--tag", config.image};
+  if (!config.runtime.empty()) {
+    argv.insert(argv.end(), {"--runtime", config.runtime});
+  }
+  if (line.rebuild) {
+    argv.emplace_back("--force");
+  }
+  if (line.pull) {
+    argv.emplace_back("--pull");
+    if (!line.image_reference.empty()) {
+      argv.push_back(line.image_reference);
+    }
+  }
+  return argv;
+}
+
+} // namespace
+
+int build_image(const command_line& line, const settings& config, const std::string& runtime_dir) {
+  auto folder = runtime_dir + "/image-build";
+  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
+    return complain("make folder \"" + folder + "\"", strerror(errno));
+  }
+  for (const auto& file : embedded::image()) {
+    auto path = fmt::format("{}/{}", folder, file.name);
+    std::ofstream script{path, std::ios::binary | std::ios::trunc};
+    script << file.content;
+    script.close();
+    if (!script) {
+      return complain("write \"" + path + "\"", strerror(errno));
+    }
+  }
+  auto argv = builder_arguments(line, config, folder + "/build-image.sh");
+  std::vector<char*> pointers;
+  for (auto& argument : argv) {
+    pointers.push_back(argument.data());
+  }
+  pointers.push_back(nullptr);
+  // The builder takes this process over: its progress, status and Ctrl-C are then the user's.
+  ::execv("/bin/bash", pointers.data());
+  return complain("start /bin/bash", strerror(errno));
+}
+
+} // namespace bulkhead

@@ -1,0 +1,92 @@
+#include "main/command_line.hpp"
+
+#include <cstdlib>
+#include <sstream>
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+
+namespace bulkhead {
+
+namespace {
+
+constexpr const char* about =
+    "Bulkhead runs untrusted Python in a locked-down rootless container and lets it call your MCP\n"
+    "servers through the host. Without a command it is an MCP server on stdin and stdout.";
+
+constexpr const char* examples = R"(Examples:
+  bulkhead                              serve MCP on stdio (what an agent runs)
+  bulkhead run script.py                run a file; exits with the code's own status
+  echo 'print(6*7)' | bulkhead run -    run standard input
+  bulkhead run --server files job.py    let the code call the MCP server "files"
+  bulkhead doctor                       what is enforced on this machine, and what to do
+  bulkhead servers --tools              which MCP servers and tools were found
+  bulkhead image build                  make the sandbox image from Debian packages
+
+Configuration: ~/MCPs/*.json (mcpServers) and MCP_BRIDGE_* variables; see README.md.)";
+
+void write_all(int fd, const std::string& text) {
+  for (std::size_t done = 0; done < text.size();) {
+    auto count = ::write(fd, text.data() + done, text.size() - done);
+    if (count <= 0) {
+      return;
+    }
+    done += static_cast<std::size_t>(count);
+  }
+}
+
+} // namespace
+
+command_line parse_command_line(int argc, char** argv, int out) {
+  command_line result;
+  CLI::App app{about, "bulkhead"};
+  app.footer(examples);
+  app.set_version_flag("--version", std::string{"bulkhead "} + BULKHEAD_VERSION);
+  app.require_subcommand(0, 1);
+  app.add_option("--account", result.account, "The account that Bulkhead becomes when root starts it")
+      ->capture_default_str();
+
+  auto* run = app.add_subcommand("run", "Run a Python file in a sandbox, output as it comes");
+  run->add_option("FILE", result.file, "A path, or - for standard input")->required();
+  run->add_option("--server", result.servers, "An MCP server that the code may call (repeatable)")
+      ->allow_extra_args(false);
+  run->add_option("--timeout", result.timeout, "Seconds until the code is stopped")
+      ->check(CLI::PositiveNumber);
+  run->add_flag("--json", result.json, "Print the run as JSON instead of its output");
+
+  auto* doctor = app.add_subcommand("doctor", "Show what is enforced here, constraint by constraint");
+  doctor->add_flag("--json", result.json, "As JSON");
+  doctor->add_flag("--sweep", result.sweep, "Remove what killed instances left behind");
+
+  auto* servers = app.add_subcommand("servers", "Show the MCP servers found, from where, and errors");
+  servers->add_flag("--tools", result.tools, "Start each server and list its tools");
+  servers->add_flag("--json", result.json, "As JSON");
+
+  auto* image = app.add_subcommand("image", "The sandbox image");
+  image->require_subcommand(1);
+  auto* build = image->add_subcommand("build", "Make the image from Debian packages, or pull one");
+  build->add_flag("--pull", result.pull, "Pull a registry image instead");
+  build->add_option("REFERENCE", result.image_reference, "What to pull (default: python:3.13-slim)");
+  build->add_flag("--rebuild", result.rebuild, "Even if the image is current");
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& outcome) {
+    std::ostringstream help;
+    std::ostringstream complaint;
+    int status = app.exit(outcome, help, complaint);
+    write_all(out, help.str());
+    write_all(STDERR_FILENO, complaint.str());
+    std::exit(status == 0 ? 0 : 2);
+  }
+  using verb = command_line::verb;
+  result.what = run->parsed()       ? verb::run
+                : doctor->parsed()  ? verb::doctor
+                : servers->parsed() ? verb::servers
+                : image->parsed()   ? verb::image_build
+                                    : verb::stdio;
+  return result;
+}
+
+} // namespace bulkhead

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace bulkhead {
+
+/// What the user asked for.
+struct command_line {
+  enum class verb { stdio, run, doctor, servers, image_build };
+  verb what = verb::stdio;
+
+  // run
+  std::string file; ///< a path, or "-" for standard input
+  std::vector<std::string> servers;
+  std::optional<double> timeout; ///< seconds
+
+  // image build
+  bool pull = false;
+  std::string image_reference;
+  bool rebuild = false;
+
+  // doctor, servers, run
+  bool json = false;
+  bool sweep = false;
+  bool tools = false;
+
+  std::string account = "bulkhead"; ///< what root becomes
+};
+
+/// Parses argv. Exits by itself for --help, --version (on `out`) and for errors (on stderr, status 2).
+command_line parse_command_line(int argc, char** argv, int out);
+
+} // namespace bulkhead

@@ -1,0 +1,72 @@
+#include "main/logging.hpp"
+
+#include <unistd.h>
+
+#include <spdlog/sinks/base_sink.h>
+
+namespace bulkhead {
+
+namespace {
+
+/// Formats a record, then makes it harmless for a terminal.
+class stderr_sink : public spdlog::sinks::base_sink<std::mutex> {
+protected:
+  void sink_it_(const spdlog::details::log_msg& record) override {
+    spdlog::memory_buf_t buffer;
+    formatter_->format(record, buffer);
+    auto text = printable({buffer.data(), buffer.size()});
+    // A log that can't be written is no reason to fail.
+    [[maybe_unused]] auto ignored = ::write(STDERR_FILENO, text.data(), text.size());
+  }
+  void flush_() override {}
+};
+
+spdlog::level::level_enum level_of(log_level level) {
+  switch (level) {
+    case log_level::trace:
+      return spdlog::level::trace;
+    case log_level::debug:
+      return spdlog::level::debug;
+    case log_level::info:
+      return spdlog::level::info;
+    case log_level::warning:
+      return spdlog::level::warn;
+    case log_level::error:
+      return spdlog::level::err;
+    case log_level::off:
+      break;
+  }
+  return spdlog::level::off;
+}
+
+} // namespace
+
+std::string printable(std::string_view text) {
+  std::string result;
+  result.reserve(text.size());
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    auto byte = static_cast<unsigned char>(text[i]);
+    bool c1 = byte == 0xC2 && i + 1 < text.size() &&
+              static_cast<unsigned char>(text[i + 1]) >= 0x80 &&
+              static_cast<unsigned char>(text[i + 1]) < 0xA0;
+    if (c1) {
+      // U+0080 to U+009F: some terminals take them for escapes.
+      result += "\xEF\xBF\xBD";
+      ++i;
+    } else if ((byte < 0x20 && byte != '\n' && byte != '\t') || byte == 0x7F) {
+      result += "\xEF\xBF\xBD";
+    } else {
+      result += text[i];
+    }
+  }
+  return result;
+}
+
+std::shared_ptr<spdlog::logger> make_logger(log_level level) {
+  auto logger = std::make_shared<spdlog::logger>("bulkhead", std::make_shared<stderr_sink>());
+  logger->set_pattern("%Y-%m-%dT%H:%M:%S.%e bulkhead %l %v");
+  logger->set_level(level_of(level));
+  return logger;
+}
+
+} // namespace bulkhead

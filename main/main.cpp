@@ -1,0 +1,131 @@
+// Start order; the end mirrors it (see application):
+//  1. standard descriptors: fd 1 is kept for what was asked for, and everything else that prints goes to stderr
+//  2. the command line, and the file that `run` names (root may read what the account may not)
+//  3. settings from the environment
+//  4. the account: root is given up
+//  5. signals are blocked for all threads to come
+//  6. the application: instance lock, catalogue, I/O thread, actor system, supervisor and its tree
+//  7. the command
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "main/account.hpp"
+#include "main/application.hpp"
+#include "main/command_line.hpp"
+#include "main/commands.hpp"
+#include "main/configuration.hpp"
+#include "main/stop_signal.hpp"
+
+namespace bulkhead {
+
+namespace {
+
+struct standard_descriptors {
+  int in;
+  int out;
+};
+
+/// Libraries print to stdout, which would corrupt the protocol there: fd 1 becomes a copy of stderr, and the
+/// real one gets a number that no library knows and no child inherits. The same for stdin.
+standard_descriptors settle_descriptors() {
+  for (int fd = 0; fd <= 2; ++fd) {
+    if (::fcntl(fd, F_GETFD) < 0) {
+      // A closed one would be given to the next file that is opened.
+      [[maybe_unused]] int opened = ::open("/dev/null", O_RDWR);
+    }
+  }
+  standard_descriptors result{::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3),
+                              ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3)};
+  int null = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  ::dup2(null, STDIN_FILENO);
+  ::close(null);
+  ::dup2(STDERR_FILENO, STDOUT_FILENO);
+  return result;
+}
+
+int complain(const error& reason) {
+  write_all(STDERR_FILENO, fmt::format("bulkhead: {}\n", reason.message));
+  return 2;
+}
+
+/// A script may also be a pipe: the user names it, and waits for it.
+expected<std::string> read_code(const command_line& line, int in) {
+  auto most = limits{}.code;
+  if (line.file == "-") {
+    return read_descriptor(in, "standard input", most);
+  }
+  int fd = ::open(line.file.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) {
+    return fail(errc::not_found, fmt::format("read \"{}\": {}", line.file, strerror(errno)));
+  }
+  auto text = read_descriptor(fd, line.file, most);
+  ::close(fd);
+  return text;
+}
+
+int run_command(const command_line& line, const settings& config, const account& who,
+                standard_descriptors fds, std::string code) {
+  using verb = command_line::verb;
+  if (line.what == verb::image_build) {
+    auto runtime_dir = make_runtime_dir(who);
+    return runtime_dir ? build_image(line, config, *runtime_dir) : complain(runtime_dir.error());
+  }
+  stop_signal stop;
+  auto app = application::start(who, config, stop);
+  if (!app) {
+    return complain(app.error());
+  }
+  if (who.changed) {
+    (*app)->env()->log->info("started as root, running as account \"{}\" (state in {})", who.name,
+                             config.state_dir);
+  }
+  switch (line.what) {
+    case verb::run:
+      return run_file(**app, stop, line, std::move(code), fds.out);
+    case verb::doctor:
+      return run_doctor(**app, stop, line, fds.out);
+    case verb::servers:
+      return show_servers(**app, stop, line, fds.out);
+    default:
+      return serve_stdio(**app, stop, fds.in, fds.out);
+  }
+}
+
+int start(int argc, char** argv) {
+  auto fds = settle_descriptors();
+  auto line = parse_command_line(argc, argv, fds.out);
+  std::string code;
+  if (line.what == command_line::verb::run) {
+    auto text = read_code(line, fds.in);
+    if (!text) {
+      return complain(text.error());
+    }
+    code = std::move(*text);
+  }
+  auto stay_root = environment_variable("MCP_BRIDGE_ALLOW_ROOTFUL").value_or("") == "1";
+  auto who = settle_account(line.account, stay_root);
+  if (!who) {
+    return complain(who.error());
+  }
+  auto config = read_settings(environment_variable, who->home);
+  if (!config) {
+    for (const auto& problem : config.error()) {
+      complain(problem);
+    }
+    return 2;
+  }
+  return run_command(line, *config, *who, fds, std::move(code));
+}
+
+} // namespace
+
+} // namespace bulkhead
+
+int main(int argc, char** argv) { return bulkhead::start(argc, argv); }

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace bulkhead {
+
+/// The bytes that `text` encodes (RFC 4648, section 4): the standard alphabet, padded, no line
+/// ends, unused bits zero. Nothing for any other text.
+std::optional<std::string> decode_base64(std::string_view text);
+
+} // namespace bulkhead

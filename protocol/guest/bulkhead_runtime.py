@@ -1,0 +1,240 @@
+"""Helpers for code in the sandbox: which MCP servers and tools there are, and calling them.
+
+`capability_summary()` explains all of it.
+"""
+import sys
+
+from bulkhead_channel import AwaitedCall, Call
+from bulkhead_json import check_shape, encode, to_bytes
+
+__name__ = "mcp.runtime"  # What follows belongs to this module, as tracebacks and pickles see it.
+
+__all__ = [
+    "LOADED_MCP_SERVERS", "MCPError", "call_tool", "call_tool_sync", "capability_summary",
+    "describe_server", "discovered_servers", "list_loaded_server_metadata", "list_servers",
+    "list_servers_sync", "list_tools", "list_tools_sync", "query_tool_docs",
+    "query_tool_docs_sync", "search_tool_docs", "search_tool_docs_sync"]
+
+LOADED_MCP_SERVERS = ()
+_channel = None
+_loaded = []
+_discovered = []
+
+
+class MCPError(Exception):
+    """A call that failed. `code` says how: `tool_error` if the tool itself reported it, then
+    `content` and `result` are what it returned; else why it was not answered."""
+
+    def __init__(self, message, code="tool_error", content=None, result=None):
+        super().__init__(message)
+        self.message = message
+        self.code = code
+        self.content = content
+        self.result = result
+
+
+def _configure(channel, servers, discovered):
+    global LOADED_MCP_SERVERS, _channel, _loaded, _discovered
+    _channel = channel
+    _loaded = servers
+    _discovered = discovered
+    LOADED_MCP_SERVERS = tuple(server["name"] for server in servers)
+
+
+# Requests
+
+def _running_loop():
+    # Code that never imported asyncio has no loop, and asking must not import it.
+    events = sys.modules.get("asyncio.events")
+    return events._get_running_loop() if events is not None else None
+
+
+def _request(payload, convert=None, label="request"):
+    """A coroutine where this thread runs an event loop, else the answer itself."""
+    body = _body_of(payload)
+    loop = _running_loop()
+    if loop is None:
+        return _wait(body, convert)
+    coroutine = _wait_in_loop(body, convert, loop)
+    coroutine.__qualname__ = coroutine.__name__ = label
+    return coroutine
+
+
+def _request_sync(payload, convert=None):
+    return _wait(_body_of(payload), convert)
+
+
+def _body_of(payload):
+    try:
+        check_shape(payload)
+        body = to_bytes(encode(payload))
+    except (TypeError, ValueError, RecursionError) as failure:
+        raise MCPError(
+            "the arguments cannot be sent as JSON: %s; pass None, bool, int, finite float, str, "
+            "list, tuple and dict only" % failure, "invalid_argument") from None
+    if len(body) > _channel.frame_bytes:
+        raise MCPError("the arguments take %d bytes as JSON, and a call may take %d; pass less, or "
+                       "in several calls" % (len(body), _channel.frame_bytes), "too_large")
+    return body
+
+
+def _wait(body, convert):
+    call = Call(body)
+    _channel.submit(call)
+    return _result_of(call.wait(), convert)
+
+
+async def _wait_in_loop(body, convert, loop):
+    call = AwaitedCall(body, loop)
+    _channel.submit(call)
+    return _result_of(await call.wait(), convert)
+
+
+def _result_of(answer, convert):
+    if not answer["success"]:
+        error = answer["error"]
+        raise MCPError(error["message"], error["code"])
+    payload = answer.get("payload")
+    return payload if convert is None else convert(payload)
+
+
+def _unwrap(result):
+    """The value of a CallToolResult, as code wants it."""
+    content = result.get("content") or []
+    texts = [block.get("text", "") for block in content if block.get("type") == "text"]
+    if result.get("isError"):
+        raise MCPError("\n".join(texts) or "the tool reported an error without a text",
+                       "tool_error", content, result)
+    if result.get("structuredContent") is not None:
+        return result["structuredContent"]
+    if len(texts) < len(content):
+        return content
+    return "\n".join(texts) if texts else None
+
+
+def _name_of(server):
+    return server if isinstance(server, str) else getattr(server, "__server__", server)
+
+
+def _call_payload(server, tool, arguments):
+    if arguments is None:
+        arguments = {}
+    if not isinstance(arguments, dict):
+        raise MCPError("the arguments of a tool are a dict, not %s" % type(arguments).__name__,
+                       "invalid_argument")
+    return {"type": "call_tool", "server": _name_of(server), "tool": tool, "arguments": arguments}
+
+
+def _tool_call(server, tool, arguments):
+    return _request(_call_payload(server, tool, arguments), _unwrap, "%s.%s" % (server, tool))
+
+
+def _docs_payload(server, tool, detail):
+    payload = {"type": "query_tool_docs", "server": _name_of(server), "detail": detail}
+    if tool is not None:
+        payload["tool"] = tool
+    return payload
+
+
+def _search_payload(query, limit, detail, server):
+    payload = {"type": "search_tool_docs", "query": query, "limit": limit, "detail": detail}
+    if server is not None:
+        payload["server"] = _name_of(server)
+    return payload
+
+
+# What the host answers
+
+def call_tool(server, tool, arguments=None, *, raw=False):
+    """Call a tool by the names of its server and itself. `raw=True`: the whole CallToolResult, also
+    of a failed tool, instead of its value."""
+    return _request(_call_payload(server, tool, arguments), None if raw else _unwrap, "call_tool")
+
+
+def call_tool_sync(server, tool, arguments=None, *, raw=False):
+    """As call_tool, returning the value at once."""
+    return _request_sync(_call_payload(server, tool, arguments), None if raw else _unwrap)
+
+
+def list_servers():
+    """The servers that this run may call: name, alias, description."""
+    return _request({"type": "list_servers"}, label="list_servers")
+
+
+def list_servers_sync():
+    """As list_servers, returning the value at once."""
+    return _request_sync({"type": "list_servers"})
+
+
+def list_tools(server):
+    """The tools of one server: name, alias, description, inputSchema, …"""
+    return _request({"type": "list_tools", "server": _name_of(server)}, label="list_tools")
+
+
+def list_tools_sync(server):
+    """As list_tools, returning the value at once."""
+    return _request_sync({"type": "list_tools", "server": _name_of(server)})
+
+
+def query_tool_docs(server, tool=None, detail="summary"):
+    """Documents of one tool or all tools of a server; detail "full" adds the schemas."""
+    return _request(_docs_payload(server, tool, detail), label="query_tool_docs")
+
+
+def query_tool_docs_sync(server, tool=None, detail="summary"):
+    """As query_tool_docs, returning the value at once."""
+    return _request_sync(_docs_payload(server, tool, detail))
+
+
+def search_tool_docs(query, *, limit=5, detail="summary", server=None):
+    """Documents of the tools that fit `query` best, of one server or all."""
+    return _request(_search_payload(query, limit, detail, server), label="search_tool_docs")
+
+
+def search_tool_docs_sync(query, *, limit=5, detail="summary", server=None):
+    """As search_tool_docs, returning the value at once."""
+    return _request_sync(_search_payload(query, limit, detail, server))
+
+
+# What is known here
+
+def discovered_servers(detailed=False):
+    """The names of all configured servers, called by this run or not; `detailed`: as dicts with
+    name, alias, description and loaded."""
+    if detailed:
+        return [_described(server) for server in _discovered]
+    return [server["name"] for server in _discovered]
+
+
+def describe_server(name):
+    """Name, alias and description of one server, and whether this run may call it (`loaded`)."""
+    name = _name_of(name)
+    for server in _loaded + _discovered:
+        if name in (server["name"], server["alias"]):
+            return _described(server)
+    raise MCPError("there is no server %r; known are %s" % (name, _listed(_discovered)),
+                   "not_found")
+
+
+def list_loaded_server_metadata():
+    """Name, alias and description of the servers that this run may call."""
+    return [_described(server) for server in _loaded]
+
+
+def capability_summary():
+    """How to use all this, and the servers that this run may call."""
+    with open(__file__.rpartition("/")[0] + "/capabilities.md", encoding="utf-8") as text:
+        summary = text.read()
+    lines = ["- `mcp_%s` (%s): %s" % (server["alias"], server["name"], server["description"])
+             for server in _loaded]
+    return "%s\n## Servers of this run\n%s\n" % (summary, "\n".join(lines) or "None.")
+
+
+def _described(server):
+    return {"name": server["name"], "alias": server["alias"],
+            "description": server.get("description", ""),
+            "loaded": server["name"] in LOADED_MCP_SERVERS}
+
+
+def _listed(servers):
+    return ", ".join(server["name"] for server in servers) or "none"

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+namespace bulkhead {
+
+inline constexpr std::size_t kibibyte = 1024;
+inline constexpr std::size_t mebibyte = 1024 * kibibyte;
+
+/// Bounds on everything that crosses a trust boundary. Exceeding one is a typed error, never silence.
+struct limits {
+  /// A JSON text's nesting; deeper texts overflow stacks.
+  std::size_t json_depth = 64;
+  /// Values and keys in one JSON text; a DOM costs some 30 bytes a node and more.
+  std::size_t json_nodes = 100'000;
+  /// Frames that carry neither output nor tool data, in bytes.
+  std::size_t control_frame = 64 * kibibyte;
+  /// One stdout or stderr frame as it travels, in bytes.
+  std::size_t output_frame = 256 * kibibyte;
+  /// One tool call's arguments or its result, in bytes.
+  std::size_t tool_payload = 16 * mebibyte;
+  /// One line on a frame channel or from a server: a payload and its envelope, in bytes.
+  std::size_t line = 16 * mebibyte + 64 * kibibyte;
+  /// The code of one run, in bytes.
+  std::size_t code = 4 * mebibyte;
+  /// Bytes read from one child that its owner hasn't taken yet; then reading stops.
+  std::size_t read_ahead = 4 * mebibyte;
+  /// Bytes handed to the kernel's side of one child's input before more are held back.
+  std::size_t write_ahead = 4 * mebibyte;
+  /// All bytes held for children, runs and answers together.
+  std::size_t memory_budget = 256 * mebibyte;
+  /// Tool calls of one run on the way at once; more wait in the guest.
+  std::uint32_t calls_in_flight = 32;
+  /// Runs that wait for admission; one more is refused as overloaded.
+  std::uint32_t admission_queue = 64;
+  /// What an answer shows of one stream (head and tail together), in bytes.
+  std::size_t answer_stream = 16 * kibibyte;
+  /// What an answer shows of all, in bytes.
+  std::size_t answer_total = 64 * kibibyte;
+  /// The stderr tail kept of one child for error texts, in bytes.
+  std::size_t stderr_tail = 4 * kibibyte;
+};
+
+} // namespace bulkhead

@@ -1,0 +1,162 @@
+#include "protocol/mcp_server.hpp"
+
+#include <fmt/format.h>
+
+#include "protocol/json_text.hpp"
+#include "protocol/policy.hpp"
+
+namespace bulkhead {
+
+namespace {
+
+/// Shown to people and, by some hosts, to the model; at most 500 bytes.
+constexpr std::string_view instructions =
+    "Bulkhead runs Python in a locked-down container and lets that code call the user's MCP "
+    "servers "
+    "(tool run_python). Prefer one run that does several calls and filters their results over many "
+    "small runs. Read the resource bulkhead://capabilities for the helpers and the servers there "
+    "are.";
+
+constexpr std::string_view server_info =
+    R"({"name":"bulkhead","title":"Bulkhead","version":")" BULKHEAD_VERSION R"("})";
+
+// No list ever changes while the process lives, so listChanged is not declared.
+constexpr std::string_view capabilities = R"({"logging":{},"resources":{},"tools":{}})";
+
+constexpr std::uint64_t hour_ms = 3'600'000;
+constexpr std::uint64_t minute_ms = 60'000;
+
+enum class cache_scope : std::uint8_t { none, shared, personal };
+
+/// Closes a result object whose members so far are `members` (JSON, without braces), adding what
+/// the modern era requires of a result.
+std::string finish(std::string members, bool modern, cache_scope scope, std::uint64_t ttl_ms = 0) {
+  auto add = [&members](std::string_view more) {
+    members += members.empty() ? "" : ",";
+    members += more;
+  };
+  if (modern) {
+    add(R"("resultType":"complete")");
+    if (scope != cache_scope::none) {
+      add(fmt::format(R"("ttlMs":{},"cacheScope":"{}")", ttl_ms,
+                      scope == cache_scope::shared ? "public" : "private"));
+    }
+    add(fmt::format(R"("_meta":{{"io.modelcontextprotocol/serverInfo":{}}})", server_info));
+  }
+  return "{" + members + "}";
+}
+
+std::string describe_servers(const server_catalogue& catalogue) {
+  std::string text = "\n## Configured servers\n";
+  bool any = false;
+  for (const auto& entry : catalogue.servers) {
+    if (!allows_server(catalogue.rules, entry.name).allowed) {
+      continue;
+    }
+    any = true;
+    text += fmt::format("- `{}` → `mcp_{}`", entry.name, entry.alias);
+    text += entry.description.empty() ? "\n" : fmt::format(": {}\n", entry.description);
+  }
+  return any ? text : text + "None.\n";
+}
+
+} // namespace
+
+std::string initialize_result(std::string_view revision) {
+  return fmt::format(
+      R"({{"protocolVersion":"{}","capabilities":{},"serverInfo":{},"instructions":{}}})", revision,
+      capabilities, server_info, json_quote(instructions));
+}
+
+std::string discover_result() {
+  // Only revisions that a request's _meta may name; older clients send initialize instead.
+  return finish(fmt::format(R"("supportedVersions":["{}"],"capabilities":{},"instructions":{})",
+                            modern_revision, capabilities, json_quote(instructions)),
+                true, cache_scope::shared, hour_ms);
+}
+
+std::string tool_list_result(std::string_view tool, const answer_form& form) {
+  return finish(fmt::format(R"("tools":[{}])", tool), form.modern, cache_scope::shared, hour_ms);
+}
+
+std::string resource_list_result(const answer_form& form) {
+  return finish(
+      fmt::format(R"("resources":[{{"uri":"{}","name":"capabilities",)"
+                  R"("title":"Helpers and servers in the sandbox",)"
+                  R"("description":"What code run by run_python can use: how to call MCP )"
+                  R"(servers, how to find tools, and which servers are configured.",)"
+                  R"("mimeType":"text/markdown"}}])",
+                  capabilities_uri),
+      form.modern, cache_scope::shared, hour_ms);
+}
+
+std::string empty_list_result(std::string_view member, const answer_form& form) {
+  return finish(fmt::format(R"("{}":[])", member), form.modern, cache_scope::shared, hour_ms);
+}
+
+std::string capabilities_result(std::string_view guide, const server_catalogue& catalogue,
+                                const answer_form& form) {
+  auto text = std::string{guide} + describe_servers(catalogue);
+  return finish(fmt::format(R"("contents":[{{"uri":"{}","mimeType":"text/markdown","text":{}}}])",
+                            capabilities_uri, json_quote(text)),
+                form.modern, cache_scope::personal, minute_ms);
+}
+
+rpc_refusal resource_not_found(std::string_view uri, const answer_form& form) {
+  return {form.modern ? rpc_code::invalid_params : rpc_code::resource_not_found,
+          fmt::format("Resource not found: there is only {}", capabilities_uri),
+          fmt::format(R"({{"uri":{}}})", json_quote(uri))};
+}
+
+std::string call_result(std::string_view rendered, const answer_form& form) {
+  constexpr std::size_t unbounded = static_cast<std::size_t>(-1);
+  auto outline = scan_json(rendered, {unbounded, unbounded, unbounded});
+  if (!outline) {
+    // Only a fault of the renderer could lead here; a client gets valid JSON all the same.
+    auto text = fmt::format("the run's answer could not be shown: {}", outline.error().message);
+    return finish(
+        fmt::format(R"("content":[{{"type":"text","text":{}}}],"isError":true)", json_quote(text)),
+        form.modern, cache_scope::none);
+  }
+  std::string members;
+  for (const auto& member : outline->members) {
+    if (member.key == "structuredContent" && !form.structured()) {
+      continue;
+    }
+    members += members.empty() ? "" : ",";
+    append_json_string(members, member.key);
+    members += ':';
+    members += member.value;
+  }
+  return finish(std::move(members), form.modern, cache_scope::none);
+}
+
+std::string empty_result(const answer_form& form) {
+  return finish({}, form.modern, cache_scope::none);
+}
+
+std::string subscription_end_result(std::string_view subscription) {
+  return fmt::format(R"({{"resultType":"complete","_meta":{{)"
+                     R"("io.modelcontextprotocol/subscriptionId":{},)"
+                     R"("io.modelcontextprotocol/serverInfo":{}}}}})",
+                     subscription, server_info);
+}
+
+std::string progress_params(std::string_view token, std::uint64_t progress,
+                            std::string_view message) {
+  return fmt::format(R"({{"progressToken":{},"progress":{},"message":{}}})", token, progress,
+                     json_quote(message));
+}
+
+std::string subscription_ack_params(std::string_view subscription) {
+  return fmt::format(R"({{"_meta":{{"io.modelcontextprotocol/subscriptionId":{}}},)"
+                     R"("notifications":{{}}}})",
+                     subscription);
+}
+
+std::string log_params(log_severity severity, std::string_view data) {
+  return fmt::format(R"({{"level":"{}","logger":"bulkhead","data":{}}})", to_string(severity),
+                     data);
+}
+
+} // namespace bulkhead

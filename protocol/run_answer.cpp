@@ -1,0 +1,206 @@
+#include "protocol/run_answer.hpp"
+
+#include <array>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "protocol/json_text.hpp"
+#include "protocol/shown_answer.hpp"
+#include "protocol/toon.hpp"
+
+namespace bulkhead {
+
+namespace {
+
+constexpr std::array<std::pair<run_status, std::string_view>, 8> status_names = {{
+    {run_status::success, "success"},
+    {run_status::error, "error"},
+    {run_status::timeout, "timeout"},
+    {run_status::out_of_memory, "out_of_memory"},
+    {run_status::cancelled, "cancelled"},
+    {run_status::validation_error, "validation_error"},
+    {run_status::unavailable, "unavailable"},
+    {run_status::session_lost, "session_lost"},
+}};
+
+/// Builds the text of a JSON object; members that are empty are left out.
+class object_text {
+public:
+  void add_json(std::string_view key, std::string_view json) {
+    if (json.empty()) {
+      return;
+    }
+    out_ += out_.empty() ? '{' : ',';
+    append_json_string(out_, key);
+    out_ += ':';
+    append_json_line(out_, json);
+  }
+
+  void add_text(std::string_view key, std::string_view text) {
+    if (!text.empty()) {
+      add_json(key, json_quote(text));
+    }
+  }
+
+  void add_number(std::string_view key, std::uint64_t number) {
+    add_json(key, std::to_string(number));
+  }
+
+  /// Empty if there are no members.
+  std::string take() { return out_.empty() ? std::string{} : std::move(out_) + "}"; }
+
+private:
+  std::string out_;
+};
+
+std::string error_json(const run_answer& run) {
+  object_text object;
+  if (run.failure) {
+    object.add_text("code", to_string(run.failure->code));
+    object.add_text("message", run.failure->message);
+  }
+  if (run.exception) {
+    object.add_text("type", run.exception->type);
+    object.add_text("message", run.failure ? std::string_view{} : run.exception->message);
+    object.add_text("traceback", run.exception->traceback);
+  }
+  return object.take();
+}
+
+std::string names_json(const std::vector<std::string>& names) {
+  std::string array;
+  for (const auto& name : names) {
+    array += array.empty() ? '[' : ',';
+    append_json_string(array, name);
+  }
+  return array.empty() ? array : array + "]";
+}
+
+std::string cut_json(std::uint64_t total, std::uint64_t omitted) {
+  return omitted == 0 ? std::string{}
+                      : fmt::format(R"({{"totalBytes":{},"omittedBytes":{}}})", total, omitted);
+}
+
+std::string truncated_json(const shown_answer& shown) {
+  object_text object;
+  object.add_json("stdout", cut_json(shown.run.out.total, shown.run.out.omitted));
+  object.add_json("stderr", cut_json(shown.run.err.total, shown.run.err.omitted));
+  object.add_json("result", cut_json(shown.result_total, shown.result_omitted));
+  return object.take();
+}
+
+std::string structured_json(const shown_answer& shown) {
+  const auto& run = shown.run;
+  object_text object;
+  object.add_text("status", to_string(run.status));
+  if (run.exit_code) {
+    object.add_json("exitCode", std::to_string(*run.exit_code));
+  }
+  object.add_text("stdout", run.out.text());
+  object.add_text("stderr", run.err.text());
+  if (run.result_json) {
+    object.add_json("result", *run.result_json);
+  } else if (run.result_repr) {
+    object.add_text("result", *run.result_repr);
+  }
+  object.add_json("error", error_json(run));
+  object.add_json("servers", names_json(run.servers));
+  object.add_number("durationMs", run.duration_ms);
+  object.add_json("truncated", truncated_json(shown));
+  return object.take();
+}
+
+/// A result may hold a number that no double can; its repr then stands in for it.
+std::string structured_toon(const shown_answer& shown) {
+  auto tree = nlohmann::ordered_json::parse(structured_json(shown), nullptr, false);
+  if (tree.is_discarded()) {
+    auto without_value = shown;
+    without_value.run.result_json.reset();
+    tree = nlohmann::ordered_json::parse(structured_json(without_value), nullptr, false);
+  }
+  return encode_toon(tree);
+}
+
+/// Starts a section of a text on a line of its own.
+void start_section(std::string& text) {
+  if (!text.empty() && text.back() != '\n') {
+    text += '\n';
+  }
+}
+
+std::string exception_text(const guest_exception& exception) {
+  if (!exception.traceback.empty()) {
+    return exception.traceback;
+  }
+  return exception.message.empty() ? exception.type
+                                   : fmt::format("{}: {}", exception.type, exception.message);
+}
+
+std::string ending_text(const run_answer& run) {
+  if (run.failure && !run.failure->message.empty()) {
+    return fmt::format("[{}: {}]", to_string(run.status), run.failure->message);
+  }
+  if (run.exit_code) {
+    return fmt::format("[{}: exit code {}]", to_string(run.status), *run.exit_code);
+  }
+  return fmt::format("[{}]", to_string(run.status));
+}
+
+std::string compact_text(const shown_answer& shown) {
+  const auto& run = shown.run;
+  auto text = run.out.text();
+  if (run.err.total > 0) {
+    start_section(text);
+    text += "[stderr]\n" + run.err.text();
+  }
+  if (run.result_repr || run.result_json) {
+    start_section(text);
+    text += "=> " + (run.result_repr ? *run.result_repr : *run.result_json);
+  }
+  if (run.exception) {
+    start_section(text);
+    text += exception_text(*run.exception);
+  }
+  if (run.status != run_status::success) {
+    start_section(text);
+    text += ending_text(run);
+  }
+  return text.empty() ? "[success: no output]" : text;
+}
+
+answer_notation notation_of(output_mode mode) {
+  switch (mode) {
+  case output_mode::toon:
+    return structured_toon;
+  case output_mode::json:
+    return structured_json;
+  default:
+    return compact_text;
+  }
+}
+
+} // namespace
+
+std::string_view to_string(run_status status) {
+  for (const auto& [value, name] : status_names) {
+    if (value == status) {
+      return name;
+    }
+  }
+  return "error";
+}
+
+std::string render_structured(const run_answer& answer, const limits& bounds) {
+  return render_within(answer, bounds.answer_total / 2, structured_json);
+}
+
+std::string render_call_result(const run_answer& answer, output_mode mode, const limits& bounds) {
+  const auto text = render_within(answer, bounds.answer_total / 2, notation_of(mode));
+  return fmt::format(
+      R"({{"content":[{{"type":"text","text":{}}}],"structuredContent":{},"isError":{}}})",
+      json_quote(text), render_structured(answer, bounds), answer.status != run_status::success);
+}
+
+} // namespace bulkhead

@@ -1,0 +1,100 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "protocol/error.hpp"
+#include "protocol/policy.hpp"
+#include "protocol/settings.hpp"
+
+namespace bulkhead {
+
+/// One upstream MCP server as a user configured it, variables expanded.
+struct server_entry {
+  std::string name;
+  std::string alias; ///< a Python identifier, unique among all entries
+  std::string command;
+  std::vector<std::string> args;
+  std::map<std::string, std::string> env;
+  std::string cwd;
+  std::string description;
+  std::string source; ///< the file that gave it
+  std::chrono::milliseconds start_timeout{60'000};
+  std::chrono::milliseconds call_timeout{60'000};
+  friend bool operator==(const server_entry&, const server_entry&) = default;
+};
+
+/// Something in a file that could not be used, or is worth knowing; the rest was.
+struct config_problem {
+  std::string file;
+  std::string entry; ///< empty when it concerns the whole file
+  std::string message;
+  friend bool operator==(const config_problem&, const config_problem&) = default;
+};
+
+/// What the configuration files say together.
+struct server_catalogue {
+  std::vector<server_entry> servers; ///< sorted by name
+  policy rules;
+  std::vector<config_problem> problems;
+
+  /// The entry called `name` (raw name or alias), or null.
+  const server_entry* find(std::string_view name) const;
+};
+
+/// A file as it was read: path and text.
+struct config_file {
+  std::string path;
+  std::string text;
+};
+
+/// Decides whether a command would start Bulkhead itself.
+struct self_check {
+  std::string own_path; ///< the running executable, canonical
+  bool allowed = false; ///< MCP_BRIDGE_ALLOW_SELF_SERVER
+  /// Resolves a command by PATH and symbolic links, so that a link to `own_path` is seen; empty:
+  /// names alone decide. Answers an empty text for what isn't found.
+  std::function<std::string(const std::string& command)> canonical;
+};
+
+/// Would this command start Bulkhead, or the bridge that it takes the place of, by its name, its
+/// path, or through a launcher such as npx, uvx, env or `sh -c`? Folders named like the program
+/// among a server's own arguments don't count. `self.allowed` isn't looked at.
+bool starts_self(const self_check& self, const std::string& command,
+                 const std::vector<std::string>& args);
+
+/// Bounds on configuration files, in bytes.
+inline constexpr std::size_t largest_config_file = 4 * mebibyte;
+inline constexpr std::size_t longest_server_name = 128;
+
+/// Reads files in order (a later file's entry of the same name shadows an earlier one, which is
+/// reported, even if the later one is disabled or unusable). Accepts `mcpServers` (or `servers`)
+/// objects, comments and trailing commas; expands `${VAR}` and `${VAR:-default}` in command, args,
+/// env values and cwd, and `~/` at the start of command and cwd. An unset `${VAR}` without default
+/// is a problem of its entry, which is skipped; so are remote servers, disabled entries, and those
+/// that would start Bulkhead itself. No problem's text holds a value of `env` or an argument.
+///
+/// `policy: {allow: […], deny: […]}` objects of all files are put together. One that can't be
+/// understood, or a file that mentions one and can't be read, denies every server: a slip in a
+/// deny list must not allow what it was to forbid.
+server_catalogue read_server_config(const std::vector<config_file>& files,
+                                    const environment_lookup& environment, std::string_view home,
+                                    const self_check& self);
+
+/// Turns JSON with // and /* */ comments and trailing commas into plain JSON of the same length
+/// and line structure, so that error positions stay right.
+std::string strip_json_comments(std::string_view text);
+
+/// A Python identifier for `name`: other characters become `_`, keywords get a trailing `_`.
+std::string python_identifier(std::string_view name);
+
+/// Identifiers for all of `names`, in order; where two collide, each of them gets a suffix that
+/// depends on its raw name alone, so that it stays the same when others come and go.
+std::vector<std::string> python_aliases(const std::vector<std::string>& names);
+
+} // namespace bulkhead

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "protocol/server_config.hpp"
+
+namespace bulkhead {
+
+/// Reads one entry of `mcpServers`. Its texts never hold a value of the entry that could be secret.
+class server_entry_reader {
+public:
+  server_entry_reader(const nlohmann::json& entry, const environment_lookup& environment,
+                      std::string_view home)
+      : entry_(entry), environment_(environment), home_(home) {}
+
+  /// The entry without name, alias and source. Errors: not_found for one that is disabled or
+  /// remote, invalid_argument for what is wrong with the first unusable member.
+  expected<server_entry> read();
+
+private:
+  bool is_disabled();
+  bool is_remote();
+  const nlohmann::json* member(const char* key) const;
+  void refuse(std::string message);
+  std::string plain_text(const char* key);
+  /// `what` names the member in error texts, e.g. `args[2]`.
+  std::string expanded(const std::string& what, const nlohmann::json& value);
+  std::string read_command();
+  std::vector<std::string> read_args();
+  std::map<std::string, std::string> read_env();
+  std::string read_cwd();
+  void read_timeout(const char* key, std::chrono::milliseconds& target);
+
+  const nlohmann::json& entry_;
+  const environment_lookup& environment_;
+  std::string_view home_;
+  std::string failure_; ///< the first one; empty when there is none
+};
+
+} // namespace bulkhead

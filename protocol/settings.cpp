@@ -1,0 +1,324 @@
+#include "protocol/settings.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "protocol/variable_expansion.hpp"
+
+namespace bulkhead {
+
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr std::uint64_t least_memory = 32 * mebibyte;
+constexpr std::uint64_t most_memory = 1024ULL * 1024 * mebibyte;
+constexpr double longest_timeout_seconds = 86'400;
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  for (auto& c : result) {
+    c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  }
+  return result;
+}
+
+bool is_control(char c) {
+  return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
+}
+
+/// A value as error texts show it: short, and harmless to a terminal.
+std::string shown(std::string_view value) {
+  constexpr std::size_t longest = 80;
+  std::string result;
+  for (char c : value.substr(0, longest)) {
+    result += is_control(c) ? '?' : c;
+  }
+  return value.size() > longest ? result + "…" : result;
+}
+
+template <class T>
+std::optional<T> parse_whole(std::string_view text) {
+  T value{};
+  auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (code != std::errc{} || end != text.data() + text.size()) {
+    return std::nullopt;
+  }
+  return value;
+}
+
+/// Digits with an optional fraction; no sign, exponent, "inf" or "nan".
+std::optional<double> parse_decimal(std::string_view text) {
+  auto plain = [](char c) { return (c >= '0' && c <= '9') || c == '.'; };
+  if (text.empty() || !std::all_of(text.begin(), text.end(), plain)) {
+    return std::nullopt;
+  }
+  return parse_whole<double>(text);
+}
+
+std::optional<bool> parse_boolean(std::string_view text) {
+  auto value = lower(text);
+  if (value == "1" || value == "true" || value == "yes") {
+    return true;
+  }
+  if (value == "0" || value == "false" || value == "no") {
+    return false;
+  }
+  return std::nullopt;
+}
+
+struct user_ids {
+  std::uint32_t uid;
+  std::uint32_t gid;
+};
+
+std::optional<user_ids> parse_user(std::string_view text) {
+  auto colon = text.find(':');
+  if (colon == std::string_view::npos) {
+    return std::nullopt;
+  }
+  // The largest id is reserved: chown takes it for "leave as it is".
+  constexpr std::uint32_t largest = std::numeric_limits<std::uint32_t>::max() - 1;
+  auto uid = parse_whole<std::uint32_t>(text.substr(0, colon));
+  auto gid = parse_whole<std::uint32_t>(text.substr(colon + 1));
+  if (!uid || !gid || *uid == 0 || *gid == 0 || *uid > largest || *gid > largest) {
+    return std::nullopt;
+  }
+  return user_ids{*uid, *gid};
+}
+
+bool is_program(std::string_view text, std::initializer_list<std::string_view> names) {
+  return text.front() == '/' || std::find(names.begin(), names.end(), text) != names.end();
+}
+
+/// Takes variables from an environment and gathers what is wrong with them.
+class reader {
+public:
+  explicit reader(const environment_lookup& environment) : environment_(environment) {}
+
+  /// The variable's value; one that is set but empty counts as unset, since client programs'
+  /// settings often can't leave a variable out.
+  std::optional<std::string> value(std::string_view name) const {
+    auto found = environment_(name);
+    return found && !found->empty() ? found : std::nullopt;
+  }
+
+  void refuse(std::string_view name, std::string_view value, std::string_view expectation) {
+    errors_.push_back({errc::invalid_argument, fmt::format("{}=\"{}\" can't be used: expected {}",
+                                                           name, shown(value), expectation)});
+  }
+  void refuse(std::string message) {
+    errors_.push_back({errc::invalid_argument, std::move(message)});
+  }
+
+  /// Stores what `parse` (text → optional) makes of the variable; true if it was set and usable.
+  template <class T, class Parse>
+  bool take(std::string_view name, T& target, std::string_view expectation, Parse parse) {
+    auto text = value(name);
+    if (!text) {
+      return false;
+    }
+    auto parsed = parse(std::string_view(*text));
+    if (!parsed) {
+      refuse(name, *text, expectation);
+      return false;
+    }
+    target = std::move(*parsed);
+    return true;
+  }
+
+  void take_flag(std::string_view name, bool& target) {
+    take(name, target, "1, 0, true, false, yes or no", parse_boolean);
+  }
+
+  void take_count(std::string_view name, std::uint32_t& target, std::uint32_t least,
+                  std::uint32_t most) {
+    take(name, target, fmt::format("a whole number from {} to {}", least, most),
+         [=](std::string_view text) {
+           auto number = parse_whole<std::uint32_t>(text);
+           return number && *number >= least && *number <= most ? number : std::nullopt;
+         });
+  }
+
+  bool take_timeout(std::string_view name, milliseconds& target) {
+    return take(name, target, "seconds from 0.1 to 86400, e.g. 30 or 2.5",
+                [](std::string_view text) -> std::optional<milliseconds> {
+                  auto number = parse_decimal(text);
+                  if (!number || *number < 0.1 || *number > longest_timeout_seconds) {
+                    return std::nullopt;
+                  }
+                  return milliseconds(std::llround(*number * 1000));
+                });
+  }
+
+  std::vector<error>& errors() { return errors_; }
+
+private:
+  const environment_lookup& environment_;
+  std::vector<error> errors_;
+};
+
+std::optional<std::string> checked_image(std::string_view text) {
+  auto bad = [](char c) { return is_control(c) || c == ' '; };
+  if (text.front() == '-' || std::any_of(text.begin(), text.end(), bad)) {
+    return std::nullopt;
+  }
+  return std::string(text);
+}
+
+void read_runtime(reader& from, settings& to) {
+  from.take("MCP_BRIDGE_RUNTIME", to.runtime, "podman, docker or an absolute path",
+            [](std::string_view text) -> std::optional<std::string> {
+              return is_program(text, {"podman", "docker"}) ? std::optional(std::string(text))
+                                                            : std::nullopt;
+            });
+  from.take("MCP_BRIDGE_OCI_RUNTIME", to.oci_runtime, "crun, runc, runsc or an absolute path",
+            [](std::string_view text) -> std::optional<std::string> {
+              return is_program(text, {"crun", "runc", "runsc"}) ? std::optional(std::string(text))
+                                                                 : std::nullopt;
+            });
+  from.take("MCP_BRIDGE_IMAGE", to.image, "an image reference without spaces, e.g. localhost/x:1",
+            checked_image);
+  from.take("MCP_BRIDGE_RUNTIME_IDLE_TIMEOUT", to.runtime_idle_timeout,
+            "whole seconds from 0 to 604800", [](std::string_view text) -> std::optional<seconds> {
+              auto number = parse_whole<std::uint32_t>(text);
+              return number && *number <= 604'800 ? std::optional(seconds(*number)) : std::nullopt;
+            });
+}
+
+void read_timeouts(reader& from, settings& to) {
+  bool chosen = from.take_timeout("MCP_BRIDGE_TIMEOUT", to.timeout);
+  from.take_timeout("MCP_BRIDGE_MAX_TIMEOUT", to.max_timeout);
+  if (to.timeout <= to.max_timeout) {
+    return;
+  }
+  if (!chosen) {
+    to.timeout = to.max_timeout; // only our default was over it
+    return;
+  }
+  from.refuse(
+      fmt::format("MCP_BRIDGE_TIMEOUT is {} s, more than MCP_BRIDGE_MAX_TIMEOUT, {} s: lower "
+                  "the first or raise the second",
+                  static_cast<double>(to.timeout.count()) / 1000,
+                  static_cast<double>(to.max_timeout.count()) / 1000));
+}
+
+void read_limits(reader& from, settings& to) {
+  from.take("MCP_BRIDGE_MEMORY", to.memory, "a size from 32m to 1t, e.g. 512m or 1g",
+            [](std::string_view text) -> std::optional<std::uint64_t> {
+              auto size = parse_size(text);
+              bool usable = size && *size >= least_memory && *size <= most_memory;
+              return usable ? std::optional(*size) : std::nullopt;
+            });
+  from.take_count("MCP_BRIDGE_PIDS", to.pids, 16, 32'768);
+  from.take("MCP_BRIDGE_CPUS", to.cpus, "a number of processors from 0.05 to 1024, e.g. 1.5",
+            [](std::string_view text) -> std::optional<double> {
+              auto number = parse_decimal(text);
+              return number && *number >= 0.05 && *number <= 1024 ? number : std::nullopt;
+            });
+  user_ids user{to.container_uid, to.container_gid};
+  from.take("MCP_BRIDGE_CONTAINER_USER", user,
+            "UID:GID as two numbers, neither of them 0 (root), e.g. 65534:65534", parse_user);
+  to.container_uid = user.uid;
+  to.container_gid = user.gid;
+  from.take_count("MCP_BRIDGE_CONCURRENT_RUNS", to.concurrent_runs, 1, 1024);
+}
+
+void read_paths(reader& from, settings& to, std::string_view home) {
+  auto state_dir = from.value("MCP_BRIDGE_STATE_DIR").value_or("~/MCPs");
+  to.state_dir = expand_home(state_dir, home);
+  if (home.empty() && state_dir.starts_with('~')) {
+    from.refuse("the account's home folder is unknown: set HOME, or MCP_BRIDGE_STATE_DIR to an "
+                "absolute path");
+  } else if (to.state_dir.front() != '/') {
+    from.refuse("MCP_BRIDGE_STATE_DIR", state_dir, "an absolute path, or one that starts with ~/");
+  }
+  to.servers_config = expand_home(from.value("MCP_SERVERS_CONFIG").value_or(""), home);
+}
+
+template <class T, std::size_t N>
+auto choice(const std::array<std::pair<std::string_view, T>, N>& names) {
+  return [&names](std::string_view text) -> std::optional<T> {
+    auto wanted = lower(text);
+    auto found = std::find_if(names.begin(), names.end(),
+                              [&](const auto& entry) { return entry.first == wanted; });
+    return found != names.end() ? std::optional(found->second) : std::nullopt;
+  };
+}
+
+constexpr std::array<std::pair<std::string_view, output_mode>, 3> output_modes = {{
+    {"compact", output_mode::compact},
+    {"toon", output_mode::toon},
+    {"json", output_mode::json},
+}};
+
+constexpr std::array<std::pair<std::string_view, log_level>, 7> log_levels = {{
+    {"trace", log_level::trace},
+    {"debug", log_level::debug},
+    {"info", log_level::info},
+    {"warning", log_level::warning},
+    {"warn", log_level::warning},
+    {"error", log_level::error},
+    {"off", log_level::off},
+}};
+
+} // namespace
+
+tl::expected<settings, std::vector<error>> read_settings(const environment_lookup& environment,
+                                                         std::string_view home) {
+  settings result;
+  reader from(environment);
+  read_runtime(from, result);
+  read_timeouts(from, result);
+  read_limits(from, result);
+  read_paths(from, result, home);
+  from.take("MCP_BRIDGE_OUTPUT_MODE", result.output, "compact, toon or json", choice(output_modes));
+  from.take("MCP_BRIDGE_LOG_LEVEL", result.log, "trace, debug, info, warning, error or off",
+            choice(log_levels));
+  from.take_flag("MCP_BRIDGE_ALLOW_SELF_SERVER", result.allow_self_server);
+  from.take_flag("MCP_BRIDGE_ALLOW_ROOTFUL", result.allow_rootful);
+  from.take_flag("MCP_BRIDGE_STRICT", result.strict);
+  if (!from.errors().empty()) {
+    return tl::unexpected(std::move(from.errors()));
+  }
+  return result;
+}
+
+expected<std::uint64_t> parse_size(std::string_view text) {
+  auto refused = [&] {
+    return fail(
+        errc::invalid_argument,
+        fmt::format("\"{}\" is no size: expected a number of bytes, or one followed by k, m, "
+                    "g or t, e.g. 512m",
+                    shown(text)));
+  };
+  auto number_end = std::min(text.find_first_not_of("0123456789."), text.size());
+  auto number = parse_decimal(text.substr(0, number_end));
+  auto unit = lower(text.substr(number_end));
+  // Both engines take "m", "mb" and "mib" for the same binary multiple.
+  for (std::string_view ending : {"ib", "b"}) {
+    if (unit.size() == ending.size() + 1 && unit.ends_with(ending)) {
+      unit.resize(1);
+    }
+  }
+  constexpr std::string_view units = "bkmgt";
+  auto power = unit.empty() ? 0 : units.find(unit);
+  if (!number || unit.size() > 1 || power == std::string_view::npos) {
+    return refused();
+  }
+  double bytes = std::floor(std::ldexp(*number, static_cast<int>(10 * power)));
+  constexpr double largest_exact = 9007199254740992.0; // 2^53, 8 PiB
+  if (bytes >= largest_exact) {
+    return refused();
+  }
+  return static_cast<std::uint64_t>(bytes);
+}
+
+} // namespace bulkhead

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "protocol/error.hpp"
+#include "protocol/limits.hpp"
+#include "protocol/run_answer.hpp"
+
+namespace bulkhead {
+
+enum class log_level : std::uint8_t { trace, debug, info, warning, error, off };
+
+/// What `MCP_BRIDGE_*` configures. Defaults are those documented in README.md.
+struct settings {
+  std::string runtime;     ///< MCP_BRIDGE_RUNTIME: "podman", "docker", a path, or empty: find one
+  std::string oci_runtime; ///< MCP_BRIDGE_OCI_RUNTIME: "crun", "runc", a path, or empty: find one
+  std::string image = "localhost/bulkhead-sandbox:latest"; ///< MCP_BRIDGE_IMAGE
+  std::chrono::milliseconds timeout{30'000}; ///< MCP_BRIDGE_TIMEOUT, seconds, fractions allowed
+  std::chrono::milliseconds max_timeout{120'000}; ///< MCP_BRIDGE_MAX_TIMEOUT, seconds
+  std::uint64_t memory = 512 * mebibyte;          ///< MCP_BRIDGE_MEMORY: 512m, 1g, bytes
+  std::uint32_t pids = 128;                       ///< MCP_BRIDGE_PIDS
+  std::optional<double> cpus;                     ///< MCP_BRIDGE_CPUS
+  std::uint32_t container_uid = 65534;            ///< MCP_BRIDGE_CONTAINER_USER: UID:GID, never 0
+  std::uint32_t container_gid = 65534;
+  std::chrono::seconds runtime_idle_timeout{300}; ///< MCP_BRIDGE_RUNTIME_IDLE_TIMEOUT
+  std::string state_dir;                          ///< MCP_BRIDGE_STATE_DIR, default ~/MCPs
+  std::string servers_config;                     ///< MCP_SERVERS_CONFIG: one more file
+  bulkhead::output_mode output = bulkhead::output_mode::compact; ///< MCP_BRIDGE_OUTPUT_MODE
+  bulkhead::log_level log = bulkhead::log_level::info;           ///< MCP_BRIDGE_LOG_LEVEL
+  bool allow_self_server = false;                                ///< MCP_BRIDGE_ALLOW_SELF_SERVER
+  bool allow_rootful = false;                                    ///< MCP_BRIDGE_ALLOW_ROOTFUL
+  bool strict = false;               ///< MCP_BRIDGE_STRICT: refuse when a limit isn't enforced
+  std::uint32_t concurrent_runs = 8; ///< MCP_BRIDGE_CONCURRENT_RUNS
+};
+
+/// Looks a variable up in an environment.
+using environment_lookup = std::function<std::optional<std::string>(std::string_view name)>;
+
+/// Reads the settings; every bad value is one error that names the variable, the value and what is
+/// expected. A variable that is set but empty counts as unset. A `timeout` over `max_timeout` is an
+/// error, but the default gives way to a smaller maximum. `home` is the account's home folder.
+tl::expected<settings, std::vector<error>> read_settings(const environment_lookup& environment,
+                                                         std::string_view home);
+
+/// "512m", "1g", "64k", "1.5gib", "1048576" → bytes (binary multiples, as podman reads them), below
+/// 2^53. Errors: invalid_argument.
+expected<std::uint64_t> parse_size(std::string_view text);
+
+} // namespace bulkhead

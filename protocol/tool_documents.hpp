@@ -1,0 +1,90 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "protocol/error.hpp"
+#include "protocol/policy.hpp"
+
+namespace bulkhead {
+
+/// Tools with longer names are left out, in bytes; frames carry no longer ones.
+inline constexpr std::size_t longest_tool_name = 256;
+
+/// One tool of one server, as code in the sandbox may learn of it.
+struct tool_document {
+  std::string name;
+  std::string alias; ///< a Python identifier, unique within the server
+  std::string title;
+  std::string description;
+  std::string input_schema = "{}"; ///< JSON text
+  std::string output_schema;       ///< JSON text, or empty
+  std::string annotations;         ///< JSON text, or empty
+  friend bool operator==(const tool_document&, const tool_document&) = default;
+};
+
+template <class Inspector>
+auto inspect(Inspector& f, tool_document& x) {
+  return f(x.name, x.alias, x.title, x.description, x.input_schema, x.output_schema, x.annotations);
+}
+
+/// A server with its tools.
+struct server_documents {
+  std::string server;
+  std::string alias;
+  std::string description;
+  std::vector<tool_document> tools;
+  friend bool operator==(const server_documents&, const server_documents&) = default;
+};
+
+template <class Inspector>
+auto inspect(Inspector& f, server_documents& x) {
+  return f(x.server, x.alias, x.description, x.tools);
+}
+
+/// One page of a `tools/list` result.
+struct tool_page {
+  std::vector<tool_document> tools; ///< aliases not yet given
+  std::string next_cursor;          ///< empty on the last page
+};
+
+/// Reads a scanned `tools/list` result. Tools without a usable name, or that need tasks
+/// (`execution.taskSupport: required`), are left out; optional members of a wrong type count as
+/// absent. Schemas keep their members' order. Errors: malformed.
+expected<tool_page> parse_tool_page(std::string_view result);
+
+/// Gives each tool its alias; the same names always get the same aliases.
+void assign_tool_aliases(std::vector<tool_document>& tools);
+
+/// The tool called `name` (raw name first, then alias), or null.
+const tool_document* find_tool(const std::vector<tool_document>& tools, std::string_view name);
+
+/// Up to three names close to `name` by edit distance, best first, for "did you mean".
+std::vector<std::string> similar_names(std::string_view name,
+                                       const std::vector<std::string>& candidates);
+
+/// A Python-like signature from the input schema, required parameters first:
+/// `read_file(path: str, head: int = None)`. Names that are no identifiers come last, as
+/// `**{"max-depth": int = 3}`.
+std::string tool_signature(const tool_document& tool);
+
+/// JSON for the guest: the `list_tools` answer of one server.
+std::string encode_tool_list(const std::vector<tool_document>& tools);
+
+/// The not_found error for `tool`, with what it may have been meant to be.
+error no_such_tool(const server_documents& documents, std::string_view tool);
+
+/// JSON for the guest: documents of one tool or of all tools of `documents` (`tool` empty).
+/// Errors: not_found with suggestions.
+expected<std::string> encode_tool_docs(const server_documents& documents, std::string_view tool,
+                                       bool full_detail);
+
+/// JSON for the guest: the best `limit` documents (at most 50) for `query` among `servers`, ranked
+/// by BM25 over names, titles, descriptions and parameter names, prefixes counting for less.
+std::string search_tool_documents(const std::vector<server_documents>& servers,
+                                  std::string_view query, std::uint32_t limit, bool full_detail);
+
+} // namespace bulkhead

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "protocol/tool_documents.hpp"
+
+namespace bulkhead {
+
+/// Appends one document as `query_tool_docs` and `search_tool_docs` answer it. Without full detail
+/// the description is its first paragraph, at most 240 bytes, and schemas are left out. `score` is
+/// a JSON number, or empty for none.
+void append_tool_document(std::string& out, const server_documents& server,
+                          const tool_document& tool, bool full_detail, std::string_view score);
+
+} // namespace bulkhead

@@ -1,0 +1,484 @@
+"""Tool calls: proxies, values, errors, overlap, limits, and the helpers of mcp.runtime."""
+import json
+import unittest
+
+from fake_host import DISCOVERED, GUEST, SERVERS, GuestTest, Later, NoAnswer, Refusal, text_result
+
+TOOLS = [{"name": "read", "alias": "read", "inputSchema": {"type": "object"}},
+         {"name": "list-all", "alias": "list_all", "inputSchema": {"type": "object"}}]
+
+
+def echo(payload):
+    return {"content": [], "structuredContent": payload}
+
+
+def metadata(payload):
+    if payload["type"] == "list_tools":
+        return TOOLS
+    if payload["type"] == "list_servers":
+        return SERVERS
+    if payload["type"] == "call_tool":
+        return text_result("called " + payload["tool"])
+    return [payload]
+
+
+class Proxies(GuestTest):
+    def test_every_way_to_name_a_tool(self):
+        run = self.run_code("""
+            from mcp.servers import files
+            import mcp.servers.my_server as mine
+            import mcp
+            calls = [
+                mcp_files.read(path="x"),
+                mcp_servers["files"].read({"path": "x"}),
+                mcp_servers["my-server"]["list-all"](),
+                mcp_servers["my_server"].list_all(),
+                getattr(mcp_files, "odd name")(),
+                files.read({"a": 1}, b=2),
+                mine._private(),
+                mcp.servers.files.read(),
+                mcp.runtime.call_tool(mcp_files, "read"),
+            ]
+            [(call["server"], call["tool"], call["arguments"]) for call in calls]
+            """, echo)
+        self.assert_ok(run)
+        self.assertEqual(run.value, [
+            ["files", "read", {"path": "x"}], ["files", "read", {"path": "x"}],
+            ["my-server", "list-all", {}], ["my-server", "list_all", {}],
+            ["files", "odd name", {}], ["files", "read", {"a": 1, "b": 2}],
+            ["my-server", "_private", {}], ["files", "read", {}], ["files", "read", {}]])
+
+    def test_no_name_of_an_argument_or_tool_is_taken(self):
+        run = self.run_code("""
+            arguments = dict(self=1, server=2, tool=3, timeout=4, name=5, arguments=6, args=7,
+                             kwargs=8, raw=9, positional=10)
+            tools = ("call", "call_tool", "list_tools", "name", "server", "keys", "get", "items",
+                     "mro", "submit", "send", "close")
+            for tool in tools:
+                got = getattr(mcp_files, tool)(**arguments)
+                assert got == {"type": "call_tool", "server": "files", "tool": tool,
+                               "arguments": arguments}, got
+            """, echo)
+        self.assert_ok(run)
+
+    def test_double_underscore_names_are_not_tools(self):
+        run = self.run_code("""
+            import copy, inspect
+            print(hasattr(mcp_files, "__wrapped__"), hasattr(mcp_files.read, "anything"))
+            inspect.getmodule(inspect)
+            import warnings, doctest
+            print(copy.copy(5), inspect.ismodule(mcp_files))
+            """)
+        self.assert_ok(run)
+        self.assertEqual((run.stdout, run.requests), ("False False\n5 True\n", []))
+
+    def test_listing_and_star_import(self):
+        run = self.run_code("""
+            print(dir(mcp_files))
+            from mcp.servers.my_server import *
+            print(read(), list_all())
+            from mcp.servers import *
+            print(files, my_server)
+            """, metadata)
+        self.assert_ok(run)
+        self.assertEqual(run.stdout.splitlines()[:2],
+                         ["['list_all', 'read']", "called read called list_all"])
+        self.assertIn("MCP server 'my-server'", run.stdout)
+
+    def test_star_import_while_a_loop_runs(self):
+        run = self.run_code("""
+            import asyncio
+            async def main():
+                from mcp.servers import files
+                return dir(files), await files.read()
+            asyncio.run(main())
+            """, metadata)
+        self.assert_ok(run)
+        self.assertEqual(run.value, [["list_all", "read"], "called read"])
+
+    def test_names_that_are_not_there(self):
+        run = self.run_code("""
+            from mcp.runtime import MCPError
+            try:
+                mcp_servers["nope"]
+            except MCPError as error:
+                print(error.code, error)
+            print("nope" in mcp_servers, "my_server" in mcp_servers, mcp_servers.get("nope"))
+            try:
+                import mcp.servers.nope
+            except ImportError as error:
+                print(error)
+            import os, json
+            print(json.loads(os.environ["MCP_AVAILABLE_SERVERS"]), sorted(mcp_servers))
+            """)
+        self.assert_ok(run)
+        self.assertEqual(run.stdout.splitlines(), [
+            "not_found this run has no server 'nope'; it has files, my-server",
+            "False True None", "No module named 'mcp.servers.nope'",
+            "['files', 'my-server'] ['files', 'my-server']"])
+
+    def test_no_servers_at_all(self):
+        run = self.run_code("""
+            from mcp import runtime
+            print(dict(mcp_servers), runtime.LOADED_MCP_SERVERS, runtime.discovered_servers())
+            """, servers=[], discovered=[])
+        self.assertEqual(run.stdout, "{} () []\n")
+
+    def test_two_positional_arguments_are_refused(self):
+        run = self.run_code("mcp_files.read('a', 'b')")
+        self.assertEqual(run.done["error"]["type"], "mcp.runtime.MCPError")
+        self.assertIn("keyword arguments", run.done["error"]["message"])
+        self.assertEqual(run.requests, [])
+
+    def test_reprs_help(self):
+        run = self.run_code("print(mcp_files)\nprint(mcp_files.read)\nprint(mcp_servers)")
+        self.assertIn("mcp_files.TOOL(**arguments)", run.stdout)
+        self.assertIn("<MCP tool 'read' of server 'files'", run.stdout)
+
+
+class Values(GuestTest):
+    RESULTS = {
+        "structured": {"content": [{"type": "text", "text": "x"}], "structuredContent": {"a": 1}},
+        "wrapped": {"content": [], "structuredContent": {"result": 5}},
+        "text": text_result('{"not": "parsed"}'),
+        "texts": text_result("a", "b"),
+        "empty_text": text_result(""),
+        "mixed": {"content": [{"type": "text", "text": "x"}, {"type": "image", "data": "eA=="}]},
+        "nothing": {"content": []},
+        "failed": {"content": [{"type": "text", "text": "it broke"}], "isError": True},
+        "failed_silently": {"content": [], "isError": True},
+    }
+
+    def handler(self, payload):
+        return self.RESULTS[payload["tool"]]
+
+    def test_values(self):
+        host = self.host(self.handler)
+        for tool, value in (("structured", {"a": 1}), ("wrapped", {"result": 5}),
+                            ("text", '{"not": "parsed"}'), ("texts", "a\nb"), ("empty_text", ""),
+                            ("mixed", self.RESULTS["mixed"]["content"])):
+            with self.subTest(tool):
+                self.assertEqual(host.run("mcp_files.%s()" % tool).value, value)
+                self.assertEqual(host.run("await mcp_files.%s()" % tool).value, value)
+        self.assertEqual(host.run("mcp_files.nothing() is None").value, True)
+
+    def test_raw_results(self):
+        host = self.host(self.handler)
+        host.run("from mcp.runtime import *")
+        for code in ("call_tool('files', 'failed', raw=True)",
+                     "await call_tool('files', 'failed', {}, raw=True)",
+                     "call_tool_sync('files', 'failed', None, raw=True)"):
+            self.assertEqual(host.run(code).value, self.RESULTS["failed"])
+
+    def test_a_failed_tool(self):
+        run = self.run_code("""
+            from mcp.runtime import MCPError
+            import pickle
+            try:
+                mcp_files.failed()
+            except MCPError as error:
+                print(error, error.code, error.message, error.content, error.result["isError"])
+                again = pickle.loads(pickle.dumps(error))
+                print(repr(again), again.code, type(error).__module__)
+            try:
+                mcp_files.failed_silently()
+            except MCPError as error:
+                print(error)
+            """, self.handler)
+        self.assert_ok(run)
+        self.assertEqual(run.stdout.splitlines(), [
+            "it broke tool_error it broke [{'type': 'text', 'text': 'it broke'}] True",
+            "MCPError('it broke') tool_error mcp.runtime",
+            "the tool reported an error without a text"])
+
+    def test_a_refused_call(self):
+        def handler(payload):
+            raise Refusal("not_found", "files has no tool raed; did you mean read?")
+        for code in ("mcp_files.raed()", "await mcp_files.raed()"):
+            with self.subTest(code):
+                run = self.run_code("""
+                    from mcp.runtime import MCPError
+                    try:
+                        CODE
+                    except MCPError as error:
+                        print(error.code, error.message, error.content)
+                    """.replace("CODE", code), handler)
+                self.assertEqual(run.stdout,
+                                 "not_found files has no tool raed; did you mean read? None\n")
+
+    def test_arguments_that_cannot_be_sent(self):
+        host = self.host(echo, limits={"frameBytes": 5000})
+        host.run("""
+            from mcp.runtime import MCPError
+            deep = []
+            for _ in range(80): deep = [deep]
+            ring = []; ring.append(ring)
+            class Odd: pass
+            """)
+        for argument, code in (
+                ("Odd()", "invalid_argument"), ("{1, 2}", "invalid_argument"),
+                ("float('nan')", "invalid_argument"), ("b'x'", "invalid_argument"),
+                ("deep", "invalid_argument"), ("ring", "invalid_argument"),
+                ("[0] * 200_000", "invalid_argument"), ("{1: 1, '1': 2}", "invalid_argument"),
+                ("{None: 1, 'null': 2}", "invalid_argument"), ("{(1,): 2}", "invalid_argument"),
+                ("'x' * 6000", "too_large")):
+            with self.subTest(argument):
+                run = host.run("try: mcp_files.read(a=%s)\n"
+                               "except MCPError as error: print(error.code)" % argument)
+                self.assertEqual((run.stdout, run.requests), (code + "\n", []))
+        run = host.run("mcp_files.read(a='\\ud83d\\ude00 \\ud800', b=(1, {2: 'é'}), c=1e300)")
+        self.assertEqual(run.value["arguments"],
+                         {"a": "😀 \ufffd", "b": [1, {"2": "é"}], "c": 1e300})
+
+    def test_large_results_and_arguments(self):
+        text = "é" * 3_000_000
+        run = self.run_code("""
+            value = mcp_files.read(text="é" * 3_000_000)
+            len(value["arguments"]["text"])
+            """, echo)
+        self.assertEqual(run.value, 3_000_000)
+        self.assertEqual(run.requests[0]["arguments"]["text"], text)
+
+
+class Overlap(GuestTest):
+    def slow(self, payload):
+        return Later(0.3, text_result(json.dumps(payload["arguments"])))
+
+    def test_calls_overlap(self):
+        for name, code in (
+                ("gather", "await asyncio.gather(*[mcp_files.t(n=n) for n in range(4)])"),
+                ("tasks", "tasks = [asyncio.create_task(mcp_files.t(n=n)) for n in range(4)]\n"
+                          "[await task for task in tasks]"),
+                ("to_thread", "await asyncio.gather(*[asyncio.to_thread(mcp_files.t, n=n)"
+                              " for n in range(4)])"),
+                ("run", "async def main():\n"
+                        "    return await asyncio.gather(*[mcp_files.t(n=n) for n in range(4)])\n"
+                        "asyncio.run(main())"),
+                ("threads", "from concurrent.futures import ThreadPoolExecutor as P\n"
+                            "with P(4) as pool: found = list(pool.map(lambda n: mcp_files.t(n=n),"
+                            " range(4)))\nfound")):
+            with self.subTest(name):
+                run = self.run_code("import asyncio\n" + code, self.slow)
+                self.assert_ok(run)
+                self.assertEqual(run.value, ['{"n": %d}' % n for n in range(4)])
+                self.assertLess(run.seconds, 1.1)
+
+    def test_no_more_in_flight_than_allowed(self):
+        in_flight = []
+        most = []
+
+        class Counted(Later):
+            def __init__(self):
+                in_flight.append(1)
+                most.append(len(in_flight))
+                super().__init__(0.01, text_result("x"))
+
+        def handler(payload):
+            return Counted()
+        host = self.host(handler, limits={"callsInFlight": 3})
+        send = host.send
+
+        def counting_send(frame):
+            if frame["type"] == "rpc_response":
+                in_flight.pop()
+            send(frame)
+        host.send = counting_send
+        run = host.run("""
+            import asyncio, threading
+            found = []
+            threads = [threading.Thread(target=lambda: found.append(mcp_files.t())) for _ in "12345"]
+            for thread in threads: thread.start()
+            print(len(await asyncio.gather(*[mcp_files.t(n=n) for n in range(20)])))
+            for thread in threads: thread.join()
+            len(found)
+            """)
+        self.assertEqual((run.stdout, run.value, len(run.requests)), ("20\n", 5, 25))
+        self.assertEqual(max(most), 3)
+        ids = [frame["id"] for frame in run.frames if frame["type"] == "rpc_request"]
+        self.assertEqual(ids, list(range(1, 26)))
+
+    def test_cancelling_a_waiting_call(self):
+        run = self.run_code("""
+            import asyncio
+            try:
+                await asyncio.wait_for(mcp_files.never(), 0.05)
+            except asyncio.TimeoutError:
+                print("timeout")
+            task = asyncio.create_task(mcp_files.never())
+            await asyncio.sleep(0.01)
+            task.cancel()
+            try:
+                await task
+            except asyncio.CancelledError:
+                print("cancelled")
+            waiting = [asyncio.create_task(mcp_files.never(n=n)) for n in range(3)]
+            await asyncio.sleep(0.01)
+            for task in waiting: task.cancel()
+            print(await asyncio.wait_for(mcp_files.quick(), 5))
+            """, lambda payload: NoAnswer if payload["tool"] == "never" else text_result("quick"),
+            limits={"callsInFlight": 6})
+        self.assert_ok(run)
+        self.assertEqual(run.stdout, "timeout\ncancelled\nquick\n")
+
+    def test_calls_that_wait_and_are_cancelled_are_never_sent(self):
+        run = self.run_code("""
+            import asyncio
+            first = asyncio.create_task(mcp_files.slow())
+            await asyncio.sleep(0.01)
+            second = asyncio.create_task(mcp_files.second())
+            await asyncio.sleep(0.01)
+            second.cancel()
+            await first
+            await mcp_files.third()
+            """, lambda payload: Later(0.05, text_result("")), limits={"callsInFlight": 1})
+        self.assertEqual([request["tool"] for request in run.requests], ["slow", "third"])
+
+    def test_answers_in_any_order_and_unknown_ones(self):
+        host = self.host(lambda payload: Later(0.05 * payload["arguments"]["n"],
+                                               text_result(str(payload["arguments"]["n"]))))
+        host.send({"type": "rpc_response", "id": 99, "success": True, "payload": None})
+        run = host.run("import asyncio\n"
+                       "await asyncio.gather(*[mcp_files.t(n=n) for n in (3, 1, 2)])")
+        self.assertEqual(run.value, ["3", "1", "2"])
+
+    def test_quick_enough(self):
+        host = self.host()
+        run = host.run("""
+            import asyncio, time
+            start = time.perf_counter()
+            await asyncio.gather(*[mcp_files.t(n=n) for n in range(1000)])
+            time.perf_counter() - start
+            """)
+        self.assertLess(run.value, 3)
+
+    def test_blocking_calls_inside_a_loop(self):
+        run = self.run_code("""
+            from mcp.runtime import call_tool_sync
+            import asyncio
+            async def main():
+                return call_tool_sync("files", "read", {"a": 1})
+            await main()
+            """, echo)
+        self.assertEqual(run.value["arguments"], {"a": 1})
+
+
+class Closed(GuestTest):
+    def test_nothing_is_called_after_done(self):
+        asked = []
+
+        def handler(payload):
+            asked.append(payload["tool"])
+            if payload["tool"] == "never":
+                return NoAnswer
+            return text_result("yes" if "never" in asked else "")
+        host = self.host(handler)
+        run = host.run("""
+            import threading
+            from mcp.runtime import MCPError
+            errors = []
+            go_on = threading.Event()
+            def waits():
+                try: mcp_files.never()
+                except MCPError as error: errors.append(error.code)
+            def calls_later():
+                go_on.wait()
+                try: mcp_files.late()
+                except MCPError as error: errors.append(error.code)
+                ended.set()
+            ended = threading.Event()
+            threading.Thread(target=waits, daemon=True).start()
+            threading.Thread(target=calls_later, daemon=True).start()
+            while not mcp_files.was_never_called(): pass
+            """)
+        self.assertEqual(run.exit_code, 0)
+        number = [frame["id"] for frame in run.frames if frame.get("payload", {}).get("tool")
+                  == "never"][0]
+        host.send({"type": "rpc_response", "id": number, "success": True,
+                   "payload": text_result("too late")})
+        self.assertNotIn("late", asked)
+        run = host.run("go_on.set()\nended.wait(5)\nerrors")
+        self.assertEqual(run.value, ["closed"])
+        self.assertEqual(asked[-1], "late")
+
+    def test_a_surviving_thread_between_two_runs(self):
+        host = self.host()
+        host.run("""
+            import threading, time
+            from mcp.runtime import MCPError
+            codes = []
+            def call():
+                try:
+                    while True:
+                        mcp_files.again()
+                except MCPError as error:
+                    codes.append(error.code)
+            thread = threading.Thread(target=call, daemon=True)
+            thread.start()
+            mcp_files.once()
+            """)
+        with self.assertRaises(AssertionError):
+            host.next_frame(timeout=0.1)
+        self.assertEqual(host.run("thread.join(5)\ncodes").value, ["closed"])
+
+
+class Runtime(GuestTest):
+    def test_what_the_host_is_asked(self):
+        queries = [
+            ("list_servers{}()", {"type": "list_servers"}),
+            ("list_tools{}('files')", {"type": "list_tools", "server": "files"}),
+            ("query_tool_docs{}('files')",
+             {"type": "query_tool_docs", "server": "files", "detail": "summary"}),
+            ("query_tool_docs{}('files', 'read', detail='full')",
+             {"type": "query_tool_docs", "server": "files", "tool": "read", "detail": "full"}),
+            ("search_tool_docs{}('pdf')",
+             {"type": "search_tool_docs", "query": "pdf", "limit": 5, "detail": "summary"}),
+            ("search_tool_docs{}('pdf', limit=2, detail='full', server='files')",
+             {"type": "search_tool_docs", "query": "pdf", "limit": 2, "detail": "full",
+              "server": "files"}),
+            ("call_tool{}('files', 'read', {{'a': 1}})",
+             {"type": "call_tool", "server": "files", "tool": "read", "arguments": {"a": 1}})]
+        host = self.host(metadata)
+        host.run("from mcp.runtime import *")
+        for call, payload in queries:
+            for code in (call.format(""), "await " + call.format(""), call.format("_sync")):
+                with self.subTest(code):
+                    run = host.run(code)
+                    self.assertEqual((run.exit_code, run.requests), (0, [payload]))
+                    self.assertEqual(run.value, metadata(payload) if payload["type"] != "call_tool"
+                                     else "called read")
+
+    def test_what_is_known_without_asking(self):
+        run = self.run_code("""
+            from mcp import runtime
+            [runtime.discovered_servers(), runtime.discovered_servers(detailed=True),
+             runtime.LOADED_MCP_SERVERS, LOADED_MCP_SERVERS, runtime.list_loaded_server_metadata(),
+             runtime.describe_server("my_server"), runtime.describe_server("other")]
+            """)
+        loaded = [dict(server, loaded=True) for server in SERVERS]
+        other = dict(DISCOVERED[2], loaded=False)
+        self.assertEqual(run.value, [
+            ["files", "my-server", "other"], loaded + [other], ["files", "my-server"],
+            ["files", "my-server"], loaded, loaded[1], other])
+        self.assertEqual(run.requests, [])
+
+    def test_an_unknown_server(self):
+        run = self.run_code("import mcp.runtime\nmcp.runtime.describe_server('nope')")
+        self.assertEqual(run.done["error"]["message"],
+                         "there is no server 'nope'; known are files, my-server, other")
+
+    def test_the_summary(self):
+        run = self.run_code("import mcp.runtime\nprint(mcp.runtime.capability_summary())")
+        text = (GUEST / "capabilities.md").read_text(encoding="utf-8")
+        self.assertTrue(run.stdout.startswith(text))
+        self.assertIn("`mcp_my_server` (my-server): has a dash", run.stdout)
+        self.assertLess(len(text.encode()), 3000)
+
+    def test_every_public_name_is_there_and_told(self):
+        run = self.run_code("from mcp.runtime import *\nimport mcp.runtime as r\n"
+                            "[n for n in r.__all__ if n not in globals()"
+                            " or callable(globals()[n]) and not globals()[n].__doc__]")
+        self.assertEqual(run.value, [])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,165 @@
+#include "protocol/mcp_server.hpp"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "protocol/run_python.hpp"
+
+namespace bulkhead {
+namespace {
+
+using nlohmann::json;
+
+constexpr answer_form modern{true};
+constexpr answer_form legacy{false};
+
+answer_form revision(std::string_view text) {
+  return {false, text};
+}
+
+void expect_modern_result(const json& result, bool cacheable) {
+  EXPECT_EQ(result["resultType"], "complete");
+  EXPECT_EQ(result["_meta"]["io.modelcontextprotocol/serverInfo"]["name"], "bulkhead");
+  EXPECT_EQ(result.contains("ttlMs"), cacheable);
+  EXPECT_EQ(result.contains("cacheScope"), cacheable);
+  if (cacheable) {
+    EXPECT_GE(result["ttlMs"], 0);
+  }
+}
+
+void expect_legacy_result(const json& result) {
+  for (const auto* key : {"resultType", "ttlMs", "cacheScope", "_meta"}) {
+    EXPECT_FALSE(result.contains(key)) << key;
+  }
+}
+
+TEST(mcp_server, initialize_names_itself_and_what_it_can) {
+  auto result = json::parse(initialize_result("2025-06-18"));
+  EXPECT_EQ(result["protocolVersion"], "2025-06-18");
+  EXPECT_EQ(result["serverInfo"]["name"], "bulkhead");
+  EXPECT_EQ(result["serverInfo"]["title"], "Bulkhead");
+  EXPECT_EQ(result["serverInfo"]["version"], BULKHEAD_VERSION);
+  EXPECT_EQ(result["capabilities"], json::parse(R"({"tools":{},"resources":{},"logging":{}})"));
+  expect_legacy_result(result);
+}
+
+TEST(mcp_server, instructions_are_short) {
+  auto result = json::parse(discover_result());
+  EXPECT_LE(result["instructions"].get<std::string>().size(), 500U);
+  EXPECT_EQ(result["instructions"], json::parse(initialize_result("2025-11-25"))["instructions"]);
+}
+
+TEST(mcp_server, discover_offers_the_modern_revision_only) {
+  auto result = json::parse(discover_result());
+  EXPECT_EQ(result["supportedVersions"], json::array({"2026-07-28"}));
+  EXPECT_TRUE(result["capabilities"].contains("tools"));
+  EXPECT_FALSE(result["capabilities"]["tools"].contains("listChanged"));
+  expect_modern_result(result, true);
+}
+
+TEST(mcp_server, lists_in_both_eras) {
+  for (const auto& [member, text] : std::vector<std::pair<std::string, std::string>>{
+           {"tools", tool_list_result(R"({"name":"t"})", modern)},
+           {"resources", resource_list_result(modern)},
+           {"prompts", empty_list_result("prompts", modern)},
+           {"resourceTemplates", empty_list_result("resourceTemplates", modern)}}) {
+    auto result = json::parse(text);
+    EXPECT_TRUE(result[member].is_array());
+    expect_modern_result(result, true);
+  }
+  auto tools = json::parse(tool_list_result(R"({"name":"t"})", legacy));
+  EXPECT_EQ(tools, json::parse(R"({"tools":[{"name":"t"}]})"));
+  EXPECT_EQ(json::parse(empty_list_result("prompts", legacy)), json::parse(R"({"prompts":[]})"));
+}
+
+TEST(mcp_server, the_resource_list_names_the_guide) {
+  auto result = json::parse(resource_list_result(legacy));
+  ASSERT_EQ(result["resources"].size(), 1U);
+  EXPECT_EQ(result["resources"][0]["uri"], "bulkhead://capabilities");
+  EXPECT_EQ(result["resources"][0]["mimeType"], "text/markdown");
+  expect_legacy_result(result);
+}
+
+TEST(mcp_server, the_guide_lists_allowed_servers) {
+  server_catalogue catalogue;
+  catalogue.servers.resize(3);
+  catalogue.servers[0].name = "a-b";
+  catalogue.servers[0].alias = "a_b";
+  catalogue.servers[0].description = "first \"one\"";
+  catalogue.servers[1].name = "hidden";
+  catalogue.servers[1].alias = "hidden";
+  catalogue.servers[2].name = "plain";
+  catalogue.servers[2].alias = "plain";
+  catalogue.rules.deny = {"hidden"};
+  auto result = json::parse(capabilities_result("# Guide\n", catalogue, modern));
+  expect_modern_result(result, true);
+  EXPECT_EQ(result["cacheScope"], "private");
+  ASSERT_EQ(result["contents"].size(), 1U);
+  EXPECT_EQ(result["contents"][0]["uri"], "bulkhead://capabilities");
+  EXPECT_EQ(result["contents"][0]["mimeType"], "text/markdown");
+  EXPECT_EQ(result["contents"][0]["text"], "# Guide\n\n## Configured servers\n"
+                                           "- `a-b` → `mcp_a_b`: first \"one\"\n"
+                                           "- `plain` → `mcp_plain`\n");
+}
+
+TEST(mcp_server, the_guide_says_when_there_are_no_servers) {
+  auto result = json::parse(capabilities_result("x", {}, legacy));
+  EXPECT_EQ(result["contents"][0]["text"], "x\n## Configured servers\nNone.\n");
+  expect_legacy_result(result);
+}
+
+TEST(mcp_server, unknown_resources_are_refused_by_era) {
+  EXPECT_EQ(resource_not_found("a://b", legacy).code, -32002);
+  EXPECT_EQ(resource_not_found("a://b", modern).code, -32602);
+  EXPECT_EQ(json::parse(resource_not_found("a://\"b", modern).data)["uri"], "a://\"b");
+}
+
+TEST(mcp_server, call_results_are_shaped_for_the_client) {
+  const auto* rendered =
+      R"({"content":[{"type":"text","text":"hi"}],"structuredContent":{"status":"success"},)"
+      R"("isError":false})";
+  auto full = json::parse(rendered);
+  EXPECT_EQ(json::parse(call_result(rendered, revision("2025-11-25"))), full);
+  EXPECT_EQ(json::parse(call_result(rendered, revision("2025-06-18"))), full);
+  for (const auto* old : {"2025-03-26", "2024-11-05", "2024-10-07"}) {
+    auto result = json::parse(call_result(rendered, revision(old)));
+    EXPECT_FALSE(result.contains("structuredContent")) << old;
+    EXPECT_EQ(result["content"], full["content"]);
+    EXPECT_EQ(result["isError"], false);
+  }
+  auto result = json::parse(call_result(rendered, modern));
+  expect_modern_result(result, false);
+  EXPECT_EQ(result["structuredContent"], full["structuredContent"]);
+}
+
+TEST(mcp_server, an_unreadable_rendering_is_still_a_valid_result) {
+  auto result = json::parse(call_result("{", modern));
+  EXPECT_EQ(result["isError"], true);
+  expect_modern_result(result, false);
+}
+
+TEST(mcp_server, empty_results) {
+  EXPECT_EQ(empty_result(legacy), "{}");
+  expect_modern_result(json::parse(empty_result(modern)), false);
+}
+
+TEST(mcp_server, subscriptions_keep_the_id_and_its_type) {
+  for (const auto* id : {"0", R"("a")"}) {
+    auto ack = json::parse(subscription_ack_params(id));
+    EXPECT_EQ(ack["_meta"]["io.modelcontextprotocol/subscriptionId"], json::parse(id));
+    EXPECT_EQ(ack["notifications"], json::object());
+    auto end = json::parse(subscription_end_result(id));
+    EXPECT_EQ(end["_meta"]["io.modelcontextprotocol/subscriptionId"], json::parse(id));
+    EXPECT_EQ(end["resultType"], "complete");
+  }
+}
+
+TEST(mcp_server, notification_params) {
+  EXPECT_EQ(json::parse(progress_params(R"("t")", 3, "say \"x\"")),
+            json::parse(R"({"progressToken":"t","progress":3,"message":"say \"x\""})"));
+  EXPECT_EQ(json::parse(log_params(log_severity::warning, R"({"a":1})")),
+            json::parse(R"({"level":"warning","logger":"bulkhead","data":{"a":1}})"));
+}
+
+} // namespace
+} // namespace bulkhead

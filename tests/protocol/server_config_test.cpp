@@ -1,0 +1,283 @@
+#include "protocol/server_config.hpp"
+
+#include <random>
+
+#include <gtest/gtest.h>
+
+namespace bulkhead {
+namespace {
+
+const std::map<std::string, std::string, std::less<>> variables = {
+    {"TOKEN", "s3cret-value"}, {"TOOLS", "/opt/tools"}, {"EMPTY", ""}};
+
+server_catalogue read(const std::vector<config_file>& files, self_check self = {}) {
+  return read_server_config(
+      files,
+      [](std::string_view name) -> std::optional<std::string> {
+        auto found = variables.find(name);
+        return found != variables.end() ? std::optional(found->second) : std::nullopt;
+      },
+      "/home/u", self);
+}
+
+server_catalogue read_one(std::string text) {
+  return read({{"/c.json", std::move(text)}});
+}
+
+/// The one problem of an entry "x" with this JSON text.
+std::string problem_of(const std::string& entry) {
+  auto result = read_one(R"({"mcpServers":{"good":{"command":"ok"},"x":)" + entry + "}}");
+  EXPECT_EQ(result.servers.size(), 1U) << entry;
+  EXPECT_NE(result.find("good"), nullptr) << "the others load: " << entry;
+  if (result.problems.size() != 1) {
+    return "problems: " + std::to_string(result.problems.size());
+  }
+  EXPECT_EQ(result.problems[0].file, "/c.json");
+  EXPECT_EQ(result.problems[0].entry, "x");
+  return result.problems[0].message;
+}
+
+TEST(server_config, reads_a_whole_entry) {
+  auto result = read_one(R"({
+    // as an editor writes it
+    "mcpServers": {
+      "my-files": {
+        "type": "stdio",
+        "command": "~/bin/files",
+        "args": ["--root", "${TOOLS}/data", "${PORT:-80}",],
+        "env": {"TOKEN": "${TOKEN}", "MODE": "x"},
+        "cwd": "~/work",
+        "description": "Files",
+        "startTimeout": 90, "callTimeout": 2.5,
+        "autoApprove": ["ignored"]
+      },
+    },
+  })");
+  ASSERT_TRUE(result.problems.empty()) << result.problems[0].message;
+  ASSERT_EQ(result.servers.size(), 1U);
+  const auto& entry = result.servers[0];
+  EXPECT_EQ(entry.name, "my-files");
+  EXPECT_EQ(entry.alias, "my_files");
+  EXPECT_EQ(entry.command, "/home/u/bin/files");
+  EXPECT_EQ(entry.args, (std::vector<std::string>{"--root", "/opt/tools/data", "80"}));
+  EXPECT_EQ(entry.env.at("TOKEN"), "s3cret-value");
+  EXPECT_EQ(entry.cwd, "/home/u/work");
+  EXPECT_EQ(entry.description, "Files");
+  EXPECT_EQ(entry.source, "/c.json");
+  EXPECT_EQ(entry.start_timeout.count(), 90'000);
+  EXPECT_EQ(entry.call_timeout.count(), 2'500);
+}
+
+TEST(server_config, defaults_and_find) {
+  auto result = read_one(R"({"servers":{"b-c":{"command":"x"},"a":{"command":"y"}}})");
+  ASSERT_EQ(result.servers.size(), 2U);
+  EXPECT_EQ(result.servers[0].name, "a");
+  EXPECT_EQ(result.servers[0].start_timeout.count(), 60'000);
+  EXPECT_EQ(result.find("b-c"), &result.servers[1]);
+  EXPECT_EQ(result.find("b_c"), &result.servers[1]);
+  EXPECT_EQ(result.find("c"), nullptr);
+}
+
+TEST(server_config, a_raw_name_is_found_before_an_alias) {
+  auto result = read_one(R"({"mcpServers":{"class":{"command":"x"},"class_":{"command":"y"}}})");
+  ASSERT_EQ(result.servers.size(), 2U);
+  EXPECT_NE(result.servers[0].alias, result.servers[1].alias);
+  EXPECT_EQ(result.find("class_")->command, "y");
+}
+
+TEST(server_config, names_wrong_types) {
+  EXPECT_EQ(problem_of("7"), "an entry of mcpServers must be an object, but is a number");
+  EXPECT_EQ(problem_of("{}"), "has no command: it must be a string, the program to start");
+  EXPECT_EQ(problem_of(R"({"command":["x"]})"), "command must be a string, but is an array");
+  EXPECT_EQ(problem_of(R"({"command":null})"), "command must be a string, but is null");
+  EXPECT_EQ(problem_of(R"({"command":""})"), "command is empty: it must name the program to start");
+  EXPECT_EQ(problem_of(R"({"command":"x","args":"a"})"),
+            "args must be an array of strings, but is a string");
+  EXPECT_EQ(problem_of(R"({"command":"x","args":["a",3]})"),
+            "args must be an array of strings, but args[1] is a number");
+  EXPECT_EQ(problem_of(R"({"command":"x","env":["A=b"]})"),
+            "env must be an object of strings, but is an array");
+  EXPECT_EQ(problem_of(R"({"command":"x","env":{"A":true}})"),
+            "env.A must be a string, but is a boolean");
+  EXPECT_EQ(problem_of(R"({"command":"x","env":{"A=B":"c"}})"),
+            "env has a name that is empty or holds \"=\" or a NUL character");
+  EXPECT_EQ(problem_of(R"({"command":"x","cwd":"rel"})"),
+            "cwd must be an absolute path, or one that starts with ~/");
+  EXPECT_EQ(problem_of(R"({"command":"x","description":[]})"),
+            "description must be a string, but is an array");
+  EXPECT_EQ(problem_of(R"({"command":"x","startTimeout":"9"})"),
+            "startTimeout must be a number of seconds, but is a string");
+  EXPECT_EQ(problem_of(R"({"command":"x","callTimeout":0})"),
+            "callTimeout must be from 0.1 to 86400 seconds, but is 0");
+  EXPECT_EQ(problem_of(R"({"command":"x","disabled":"no"})"),
+            "disabled must be true or false, but is a string");
+  EXPECT_EQ(problem_of(R"({"command":"x","type":"pipe"})"), "type must be \"stdio\"");
+  EXPECT_EQ(problem_of(R"({"command":"x\u0000y"})"),
+            "command holds a NUL character, which no process can be given");
+}
+
+TEST(server_config, skips_disabled_remote_and_own_entries) {
+  EXPECT_EQ(problem_of(R"({"command":"x","disabled":true})"), "is disabled (\"disabled\": true)");
+  for (auto entry : {R"({"url":"https://x"})", R"({"type":"http","url":"https://x"})",
+                     R"({"serverUrl":"https://x"})", R"({"httpUrl":"https://x"})",
+                     R"({"type":"sse","url":"https://x","command":"y"})"}) {
+    EXPECT_TRUE(problem_of(entry).find("doesn't support remote servers yet") != std::string::npos)
+        << entry;
+  }
+  EXPECT_TRUE(
+      problem_of(R"({"command":"bulkhead"})").starts_with("would start this program again"));
+  auto allowed = read({{"/c.json", R"({"mcpServers":{"x":{"command":"bulkhead"}}})"}},
+                      {.own_path = {}, .allowed = true, .canonical = {}});
+  EXPECT_EQ(allowed.servers.size(), 1U);
+}
+
+TEST(server_config, an_unset_variable_skips_its_entry) {
+  EXPECT_EQ(problem_of(R"({"command":"x","args":["${NOPE}"]})"),
+            "args[0] needs the environment variable NOPE, which isn't set: set it or write "
+            "${NOPE:-default}");
+  EXPECT_TRUE(
+      problem_of(R"({"command":"x","env":{"K":"${input:key}"}})").starts_with("env.K has a ${"));
+}
+
+TEST(server_config, no_problem_shows_a_value) {
+  const std::vector<std::string> texts = {
+      R"({"command":"x","env":{"K":"${TOKEN}${NOPE}"},"args":["s3cret-value ${NOPE}"]})",
+      R"({"command":"x","env":{"K":"s3cret-value ${"}})",
+      R"({"command":"x","env":{"K":"s3cret-value\u0000"}})",
+      R"({"command":"bulkhead","env":{"K":"s3cret-value"}})",
+      R"({"command":"x","cwd":"s3cret-value"})",
+      R"({"command":"x","env":"s3cret-value"})",
+      R"({"command":"x","env":{"K":"${s3cret-value}"}})",
+  };
+  for (const auto& text : texts) {
+    EXPECT_EQ(problem_of(text).find("s3cret"), std::string::npos) << text;
+  }
+  auto broken = read_one("{\"mcpServers\":{\"x\":{\"env\":{\"K\":\"s3cret-value\" oops}}}}");
+  ASSERT_EQ(broken.problems.size(), 1U);
+  EXPECT_EQ(broken.problems[0].message.find("s3cret"), std::string::npos)
+      << broken.problems[0].message;
+}
+
+TEST(server_config, a_bad_file_leaves_the_others) {
+  auto result =
+      read({{"/bad.json", "{\n  \"mcpServers\": {\n    oops\n  }\n}"},
+            {"/list.json", "[]"},
+            {"/empty.json", ""},
+            {"/none.json", "{\"theme\":\"dark\"}"},
+            {"/type.json", "{\"mcpServers\":[]}"},
+            {"/twice.json", R"({"mcpServers":{"a":{"command":"x"},"a":{"command":"y"}}})"},
+            {"/huge.json", std::string(largest_config_file + 1, ' ')},
+            {"/deep.json", std::string(200'000, '[')},
+            {"/good.json", R"({"mcpServers":{"ok":{"command":"x"}}})"}});
+  ASSERT_EQ(result.servers.size(), 1U);
+  EXPECT_EQ(result.servers[0].name, "ok");
+  ASSERT_EQ(result.problems.size(), 8U);
+  EXPECT_TRUE(result.problems[0].message.starts_with("line 3, column "))
+      << result.problems[0].message;
+  EXPECT_EQ(result.problems[1].message, "must hold a JSON object with an \"mcpServers\" member");
+  EXPECT_TRUE(result.problems[3].message.starts_with("has neither"));
+  EXPECT_EQ(result.problems[4].message,
+            "mcpServers must be an object with an entry for each server, but is an array");
+  for (const auto& problem : result.problems) {
+    EXPECT_TRUE(problem.entry.empty());
+    EXPECT_LT(problem.message.size(), 400U);
+  }
+  EXPECT_EQ(result.rules, policy{});
+}
+
+TEST(server_config, bad_names) {
+  auto result = read_one(
+      R"({"mcpServers":{"":{"command":"x"},"a/b":{"command":"x"},"t\u001b[2J":{"command":"x"},
+                             ")" +
+      std::string(129, 'n') + R"(":{"command":"x"},")" + std::string(128, 'n') +
+      R"(":{"command":"x"}}})");
+  EXPECT_EQ(result.servers.size(), 1U);
+  ASSERT_EQ(result.problems.size(), 4U);
+  for (const auto& problem : result.problems) {
+    EXPECT_EQ(problem.entry.find('\x1b'), std::string::npos);
+    EXPECT_LE(problem.entry.size(), longest_server_name + 3);
+  }
+}
+
+TEST(server_config, a_later_file_shadows_an_earlier_one) {
+  auto result =
+      read({{"/1.json", R"({"mcpServers":{"a":{"command":"one"},"b":{"command":"one"}}})"},
+            {"/2.json", R"({"mcpServers":{"a":{"command":"two"}}})"},
+            {"/3.json", R"({"mcpServers":{"b":{"command":"x","disabled":true}}})"}});
+  ASSERT_EQ(result.servers.size(), 1U);
+  EXPECT_EQ(result.servers[0].command, "two");
+  EXPECT_EQ(result.servers[0].source, "/2.json");
+  ASSERT_EQ(result.problems.size(), 3U);
+  EXPECT_EQ(
+      result.problems[0],
+      (config_problem{"/1.json", "a", "is shadowed by the entry of the same name in /2.json"}));
+  EXPECT_EQ(result.problems[1].message, "is shadowed by the entry of the same name in /3.json");
+  EXPECT_EQ(result.problems[2].file, "/3.json");
+}
+
+TEST(server_config, policies_are_put_together) {
+  auto result = read({{"/1.json", R"({"policy":{"allow":["a","b/*"],"deny":["c"]}})"},
+                      {"/2.json", R"({"policy":{"deny":["a/delete_*"]},"mcpServers":{}})"}});
+  EXPECT_TRUE(result.problems.empty());
+  EXPECT_EQ(result.rules.allow, (std::vector<std::string>{"a", "b/*"}));
+  EXPECT_EQ(result.rules.deny, (std::vector<std::string>{"c", "a/delete_*"}));
+}
+
+TEST(server_config, a_policy_that_cannot_be_understood_denies_all) {
+  for (auto text :
+       {R"({"policy":[]})", R"({"policy":{"deny":"x"}})", R"({"policy":{"deny":["x",7]}})",
+        R"({"policy":{"denied":["x"]}})", R"({"policy":{"allow":[""]}})",
+        R"({"policy":{"deny":["x"]})", R"({"policy":null})"}) {
+    auto result = read({{"/p.json", text}, {"/c.json", R"({"mcpServers":{"x":{"command":"y"}}})"}});
+    EXPECT_EQ(result.servers.size(), 1U) << text;
+    EXPECT_FALSE(allows_server(result.rules, "x").allowed) << text;
+    bool told = false;
+    for (const auto& problem : result.problems) {
+      told = told || problem.message.find("every server is denied") != std::string::npos;
+    }
+    EXPECT_TRUE(told) << text;
+  }
+}
+
+TEST(server_config, an_empty_allow_list_is_worth_a_word) {
+  auto result = read_one(R"({"policy":{"allow":[]}})");
+  ASSERT_EQ(result.problems.size(), 1U);
+  EXPECT_TRUE(allows_server(result.rules, "x").allowed);
+}
+
+TEST(server_config, a_damaged_file_never_takes_the_good_one_with_it) {
+  using namespace std::string_view_literals;
+  const std::string sound = R"({ // c
+    "mcpServers": {"a": {"command": "${TOOLS}/x", "args": ["1", "${A:-b}",], "env": {"K": "v"}},
+                   "b": {"url": "https://x"}, "c": {"command": "sh", "args": ["-c", "bulkhead"]}},
+    "policy": {"allow": ["*"], "deny": ["z/*"]}, /* end */ })";
+  const std::string_view bytes = "{}[]\",:/*$\\~\n\0\xff 0z"sv;
+  std::mt19937 random(20'261'130);
+  for (int round = 0; round < 3000; ++round) {
+    auto text = sound;
+    for (int change = 0; change < 3; ++change) {
+      auto at = random() % text.size();
+      switch (random() % 3) {
+      case 0:
+        text.erase(at, random() % 8);
+        break;
+      case 1:
+        text.insert(at, 1, bytes[random() % bytes.size()]);
+        break;
+      default:
+        text[at] = bytes[random() % bytes.size()];
+      }
+    }
+    EXPECT_EQ(strip_json_comments(text).size(), text.size());
+    auto result =
+        read({{"/bad.json", text}, {"/good.json", R"({"servers":{"ok":{"command":"x"}}})"}});
+    ASSERT_NE(result.find("ok"), nullptr) << text;
+    for (const auto& server : result.servers) {
+      EXPECT_FALSE(server.command.empty());
+      EXPECT_EQ(server.alias, python_identifier(server.alias));
+    }
+  }
+}
+
+} // namespace
+} // namespace bulkhead
