@@ -8,9 +8,6 @@ namespace bulkhead {
 
 namespace {
 
-/// OCI runtimes lie in /usr/sbin on some distributions, which users often don't have on their PATH.
-constexpr const char* system_folders = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-
 /// Where engines keep their state and configuration, and how docker finds its daemon. No proxies, no
 /// NOTIFY_SOCKET: podman would hand them on.
 constexpr std::array passed_on = {
@@ -19,9 +16,9 @@ constexpr std::array passed_on = {
     "CONTAINERS_CONF", "CONTAINERS_STORAGE_CONF", "DOCKER_HOST", "DOCKER_CONTEXT",
     "DOCKER_CONFIG",  "DOCKER_CERT_PATH", "DOCKER_TLS_VERIFY"};
 
-std::string engine_path(const environment& env) {
+std::string engine_path(const environment& env, const host_view& host) {
   auto own = env.variable("PATH").value_or("");
-  return own.empty() ? system_folders : own + ":" + system_folders;
+  return own.empty() ? host.system_path : own + ":" + host.system_path;
 }
 
 } // namespace
@@ -47,7 +44,7 @@ task<void> driver_context::pause(std::chrono::milliseconds time) {
 }
 
 std::vector<std::string> driver_context::engine_environment() const {
-  std::vector<std::string> result = {"PATH=" + engine_path(*env), "LANG=C.UTF-8"};
+  std::vector<std::string> result = {"PATH=" + engine_path(*env, host), "LANG=C.UTF-8"};
   for (const char* name : passed_on) {
     if (auto value = env->variable(name)) {
       result.push_back(std::string{name} + "=" + *value);
@@ -63,7 +60,7 @@ std::string driver_context::find_program(const std::string& name) const {
   if (name.find('/') != std::string::npos) {
     return ::access(name.c_str(), X_OK) == 0 ? name : std::string{};
   }
-  auto path = engine_path(*env) + ":";
+  auto path = engine_path(*env, host) + ":";
   for (std::size_t from = 0, to = 0; (to = path.find(':', from)) != std::string::npos;
        from = to + 1) {
     auto file = path.substr(from, to - from) + "/" + name;

@@ -13,6 +13,12 @@ using namespace std::chrono_literals;
 
 namespace {
 
+constexpr std::string_view vfs_warning =
+    "podman's storage driver is vfs: it copies the image for every container; write [storage] "
+    "driver = \"overlay\" into ~/.config/containers/storage.conf, then: podman system reset, and "
+    "build the image again";
+
+
 constexpr auto command_budget = 20s;
 
 std::vector<std::string> split(const std::string& line, char separator) {
@@ -155,10 +161,7 @@ private:
     fields.resize(3);
     facts_.report.image_id = fields[0];
     if (fields[1] == "vfs") {
-      facts_.report.warnings.push_back(
-          "podman's storage driver is vfs: it copies the image for every container; write [storage] "
-          "driver = \"overlay\" into ~/.config/containers/storage.conf, then: podman system reset, and "
-          "build the image again");
+      facts_.report.warnings.emplace_back(vfs_warning);
     }
     // …/STORE/overlay/LAYER/diff: containers lie in …/STORE/overlay-containers.
     auto layer = std::filesystem::path{fields[2]};

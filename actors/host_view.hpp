@@ -21,6 +21,9 @@ struct host_view {
   std::string proc = "/proc";
   std::string subuid_file = "/etc/subuid";
   std::string run = "/run";
+  /// Searched after PATH: some distributions have OCI runtimes in /usr/sbin, which users often don't
+  /// have on their PATH.
+  std::string system_path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
   std::shared_ptr<cgroup_files> cgroups;
 
   /// The machine and account this process runs on.

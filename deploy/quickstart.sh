@@ -19,9 +19,11 @@ if [ "$(id -u)" = 0 ]; then
   install -d -m 0755 "$examples"
   install -m 0644 "$repo"/deploy/examples/*.py "$examples/"
   servers=$examples/servers.json
+  state=/var/lib/bulkhead/MCPs
 else
   examples=$repo/deploy/examples
   servers=$build/quickstart-servers.json
+  state=$HOME/MCPs
 fi
 sed "s|@EXAMPLES@|$examples|" "$repo/deploy/examples/servers.json.in" >"$servers"
 
@@ -30,7 +32,7 @@ MCP_SERVERS_CONFIG=$servers "$build/bulkhead" run "$examples/report.py" --server
   { printf '\nThe sample did not run. This says what is wrong: %s doctor\n' "$build/bulkhead" >&2; exit 1; }
 
 printf '\nTo give an agent the tool run_python, put this into its MCP configuration (with your own servers in\n' >&2
-printf '%s or in ~/MCPs):\n\n' "$servers" >&2
+printf '%s or in %s):\n\n' "$servers" "$state" >&2
 cat <<JSON
 {
   "mcpServers": {

@@ -103,6 +103,7 @@ application::application(const account& who, const settings& config, instance_lo
   config_.add_message_types<caf::id_block::bulkhead>();
   config_.add_message_types<caf::id_block::bulkhead_handles>();
   config_.add_message_types<caf::id_block::bulkhead_process_host>();
+  if (const char* n = std::getenv("BHT")) config_.set("scheduler.max-threads", static_cast<size_t>(atoi(n)));
   // Idle workers sleep instead of polling.
   config_.set("scheduler.policy", caf::atom("sharing"));
   system_ = std::make_unique<caf::actor_system>(config_);

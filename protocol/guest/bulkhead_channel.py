@@ -75,7 +75,7 @@ def _wake_all(calls):
 
 class Channel:
     """Frames in and out. `calls_in_flight` requests are with the host at most; more wait here.
-    `give_up(failure)` ends the process: without its channel nothing more can be said to the host."""
+    `give_up(failure)` ends the process: without its channel nothing can be said to the host."""
 
     def __init__(self, descriptor_in, descriptor_out, give_up):
         self._in = descriptor_in

@@ -158,7 +158,7 @@ class Session:
             sys.setrecursionlimit(max(sys.getrecursionlimit(), 1000))
 
     def _finish(self, outcome):
-        """What the interpreter does at its end: wait for threads, run the atexit functions, flush."""
+        """What the interpreter does at its end: wait for threads, run atexit functions, flush."""
         try:
             _wait_for_threads()
             _run_exit_functions()

@@ -13,7 +13,7 @@ GUEST_FAILURE = 70
 
 
 class Descriptors:
-    """Private, close-on-exec descriptors, as high as they go so that closing low ranges spares them."""
+    """Private, close-on-exec descriptors, as high as they go: closing low ranges spares them."""
 
     def __init__(self):
         limit = posix.sysconf("SC_OPEN_MAX")

@@ -55,7 +55,9 @@ struct fixture : test_coordinator_fixture<config> {
     for (auto& run : *runs) {
       caf::anon_send_exit(run->actor, caf::exit_reason::user_shutdown);
     }
+    // They hold promises, and so themselves.
     caf::anon_send_exit(session, caf::exit_reason::user_shutdown);
+    caf::anon_send_exit(context.admission, caf::exit_reason::user_shutdown);
     consume_messages();
   }
 
@@ -652,7 +654,7 @@ CAF_TEST(subscriptions are acknowledged and closed at the end) {
   auto stopped = stop();
   CAF_CHECK(*stopped);
   CAF_CHECK_EQUAL(result("s", "/resultType"), json("complete"));
-  CAF_CHECK_EQUAL(result("s", "/_meta/io.modelcontextprotocol/subscriptionId"), json("s"));
+  CAF_CHECK_EQUAL(result("s", "/_meta/io.modelcontextprotocol~1subscriptionId"), json("s"));
   CAF_CHECK_EQUAL(answers(2), 0u);
 }
 

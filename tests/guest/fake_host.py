@@ -1,4 +1,4 @@
-"""A small host for the guest's tests: starts the real entry point and speaks frames over its pipes."""
+"""A small host for the guest's tests: starts the real entry point, speaks frames over its pipes."""
 import base64
 import heapq
 import itertools

@@ -286,7 +286,8 @@ class Overlap(GuestTest):
         run = host.run("""
             import asyncio, threading
             found = []
-            threads = [threading.Thread(target=lambda: found.append(mcp_files.t())) for _ in "12345"]
+            threads = [threading.Thread(target=lambda: found.append(mcp_files.t()))
+                       for _ in range(5)]
             for thread in threads: thread.start()
             print(len(await asyncio.gather(*[mcp_files.t(n=n) for n in range(20)])))
             for thread in threads: thread.join()

@@ -18,7 +18,7 @@ class Boot(GuestTest):
     def test_little_is_loaded_before_work_comes(self):
         run = self.run_code("import sys\nsorted(sys.modules)")
         plain = subprocess.run([sys.executable, "-I", "-S", "-c", "import sys, os, fcntl, select\n"
-                                "import _queue, _json, binascii, _sitebuiltins, _ast\n"
+                                "import _queue, _json, _sitebuiltins, _ast, io\n"
                                 "print(*sys.modules)"], stdout=subprocess.PIPE, check=True)
         more = set(run.value) - set(plain.stdout.decode().split())
         self.assertEqual([name for name in sorted(more)

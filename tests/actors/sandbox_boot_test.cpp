@@ -1,0 +1,200 @@
+#define CAF_SUITE sandbox_boot
+
+#include "tests/support/sandbox_fixture.hpp"
+
+using namespace bulkhead;
+using namespace bulkhead::testing;
+
+namespace {
+
+const std::string ready = R"({"type":"ready","python":"3.13.5","protocol":1})";
+const std::string done = R"({"type":"done","id":"run-7","exitCode":0})";
+
+} // namespace
+
+CAF_TEST_FIXTURE_SCOPE(sandbox_boot_tests, sandbox_fixture)
+
+CAF_TEST(the_code_is_sent_once_the_guest_is_ready_and_confined) {
+  reach(phase::booting);
+  CAF_REQUIRE_EQUAL(runtime->requests.size(), 1u);
+  CAF_CHECK_EQUAL(runtime->requests[0].folder, "/run/folder");
+  CAF_CHECK(volumes->made == std::vector<std::string>{runtime->requests[0].id});
+  CAF_CHECK_EQUAL(runtime->confine.asked, 0u);
+  runtime->confine.held = true;
+  say(ready);
+  CAF_CHECK_EQUAL(runtime->confine.asked, 1u);
+  CAF_CHECK(frames().empty());
+  CAF_CHECK(log->ups.empty());
+  open(runtime->confine);
+  CAF_REQUIRE_EQUAL(log->ups.size(), 1u);
+  CAF_CHECK_EQUAL(log->ups[0].python, "3.13.5");
+  CAF_REQUIRE_EQUAL(frames().size(), 2u);
+  CAF_CHECK_EQUAL(frames()[0]["type"], "init");
+  CAF_CHECK_EQUAL(frames()[0]["servers"][0]["name"], "files");
+  CAF_CHECK_EQUAL(frames()[1]["type"], "execute");
+  CAF_CHECK_EQUAL(frames()[1]["id"], "run-7");
+  CAF_CHECK_EQUAL(frames()[1]["code"], "print(1)");
+  CAF_CHECK_EQUAL(log->ends(), 0u);
+}
+
+CAF_TEST(a_guest_that_is_ready_before_the_driver_answered_runs) {
+  reach(phase::creating);
+  say(ready);
+  CAF_CHECK_EQUAL(runtime->confine.asked, 0u);
+  open(runtime->create);
+  CAF_CHECK(now() == phase::running);
+  CAF_CHECK_EQUAL(log->ups.size(), 1u);
+  CAF_CHECK_EQUAL(credit(), ready.size() + 1);
+}
+
+CAF_TEST(a_container_that_exits_before_the_driver_answered_is_lost_and_removed) {
+  runtime->classify.answer = exit_verdict{{errc::unavailable, "no such image"}, 125};
+  reach(phase::creating);
+  guest().err("Error: no such image");
+  exit(125);
+  CAF_CHECK_EQUAL(log->ends(), 0u);
+  open(runtime->create);
+  CAF_CHECK(lost_once(errc::unavailable));
+  CAF_CHECK_EQUAL(log->losses[0].exit_code, 125);
+  CAF_CHECK_EQUAL(runtime->diagnoses.at(0), "Error: no such image");
+  CAF_CHECK(cleaned_up());
+}
+
+CAF_TEST(a_container_that_was_ready_and_exits_before_the_driver_answered_is_lost) {
+  runtime->classify.answer = exit_verdict{{errc::runtime_lost, "killed"}, 137};
+  reach(phase::creating);
+  say(ready);
+  exit(137);
+  open(runtime->create);
+  CAF_CHECK(lost_once(errc::runtime_lost));
+  CAF_CHECK(log->ups.empty());
+  CAF_CHECK(cleaned_up());
+}
+
+CAF_TEST(without_a_folder_there_is_no_container) {
+  volumes->run_folder.refuse_with(errc::unavailable, "disk full");
+  execute();
+  CAF_CHECK(lost_once(errc::unavailable));
+  CAF_CHECK_EQUAL(log->losses[0].reason.message, "disk full");
+  CAF_CHECK(runtime->requests.empty());
+  CAF_CHECK(gone());
+}
+
+CAF_TEST(a_container_that_cannot_be_made_leaves_no_folder) {
+  runtime->create.refuse_with(errc::unavailable, "no engine");
+  execute();
+  CAF_CHECK(lost_once(errc::unavailable));
+  CAF_CHECK_EQUAL(log->losses[0].reason.message, "no engine");
+  CAF_CHECK(runtime->destroyed.empty());
+  CAF_CHECK(volumes->discarded == volumes->made);
+  CAF_CHECK(gone());
+}
+
+CAF_TEST(limits_that_cannot_be_set_end_the_sandbox_before_code_runs) {
+  runtime->confine.refuse_with(errc::unavailable, "no memory limit");
+  reach(phase::booting);
+  say(ready);
+  CAF_CHECK(lost_once(errc::unavailable));
+  CAF_CHECK(frames().empty());
+  CAF_CHECK(cleaned_up());
+}
+
+CAF_TEST(a_boot_that_takes_too_long_is_told_once_and_cleaned_up) {
+  for (auto stuck : {phase::preparing, phase::creating, phase::booting, phase::confining}) {
+    sandbox_fixture world;
+    world.reach(stuck);
+    world.pass(89s);
+    CAF_CHECK_EQUAL(world.log->ends(), 0u);
+    world.pass(2s);
+    CAF_CHECK(world.lost_once(errc::unavailable));
+    CAF_CHECK(world.frames().empty());
+    world.pass(120s);
+    CAF_CHECK(world.gone());
+    CAF_CHECK_EQUAL(world.runtime->destroyed.size(), stuck >= phase::booting ? 1u : 0u);
+    CAF_CHECK_EQUAL(world.volumes->discarded.size(), stuck == phase::preparing ? 0u : 1u);
+  }
+}
+
+CAF_TEST(time_spent_in_one_boot_phase_does_not_count_for_the_next) {
+  reach(phase::creating);
+  pass(60s);
+  open(runtime->create);
+  pass(60s);
+  CAF_CHECK_EQUAL(log->ends(), 0u);
+  say(ready);
+  pass(200s);
+  CAF_CHECK(now() == phase::running);
+  CAF_CHECK_EQUAL(log->ends(), 0u);
+}
+
+CAF_TEST(a_guest_is_ready_once) {
+  for (auto when : {phase::creating, phase::confining, phase::running}) {
+    sandbox_fixture world;
+    world.reach(when);
+    if (when == phase::creating) {
+      world.say(ready);
+    }
+    world.say(ready);
+    world.let_go();
+    CAF_CHECK(world.lost_once(errc::malformed));
+    CAF_CHECK(world.cleaned_up());
+  }
+}
+
+CAF_TEST(frames_and_garbage_before_the_code_runs_end_the_sandbox) {
+  for (auto when : {phase::creating, phase::booting, phase::confining}) {
+    for (const auto& line : {std::string{R"({"type":"stdout","data":"x"})"}, done,
+                             std::string{"Traceback (most recent call last):"},
+                             std::string{R"({"type":"rpc_request","id":1,"payload":{}})"}}) {
+      sandbox_fixture world;
+      world.reach(when);
+      world.say(line);
+      world.let_go();
+      CAF_CHECK(world.lost_once(errc::malformed));
+      CAF_CHECK(world.log->ups.empty());
+      CAF_CHECK(world.frames().empty());
+      CAF_CHECK(world.cleaned_up());
+      CAF_CHECK_EQUAL(world.credit(), line.size() + 1);
+    }
+  }
+}
+
+CAF_TEST(an_end_in_any_phase_removes_all_and_tells_nothing_more) {
+  for (auto when : {phase::preparing, phase::creating, phase::booting, phase::confining,
+                    phase::running, phase::ending, phase::destroying}) {
+    for (bool by_death : {false, true}) {
+      sandbox_fixture world;
+      world.reach(when);
+      auto told = world.log->ends() + world.log->ups.size();
+      by_death ? world.kill_owner() : world.end();
+      world.let_go();
+      world.pass(3s);
+      CAF_CHECK_EQUAL(world.log->ends() + world.log->ups.size(), told);
+      CAF_CHECK(world.gone());
+      CAF_CHECK_EQUAL(world.runtime->destroyed.size(), when == phase::preparing ? 0u : 1u);
+      CAF_CHECK(world.volumes->discarded == world.volumes->made);
+    }
+  }
+}
+
+CAF_TEST(a_sandbox_that_was_given_nothing_ends_at_once) {
+  box = sys.spawn(sandbox, sandbox_context{env, host, driver, folders});
+  box->attach_functor([flag = terminated] { *flag = true; });
+  end();
+  CAF_CHECK(gone());
+  CAF_CHECK(volumes->made.empty());
+}
+
+CAF_TEST(a_driver_that_dies_is_a_loss_and_keeps_no_sandbox_alive) {
+  for (auto when : {phase::creating, phase::confining}) {
+    sandbox_fixture world;
+    world.reach(when);
+    caf::anon_send_exit(world.driver, caf::exit_reason::kill);
+    world.consume_messages();
+    CAF_CHECK(world.lost_once(errc::internal));
+    CAF_CHECK(world.gone());
+    CAF_CHECK(world.volumes->discarded == world.volumes->made);
+  }
+}
+
+CAF_TEST_FIXTURE_SCOPE_END()

@@ -1,0 +1,251 @@
+#!/usr/bin/env python3
+"""Measures Bulkhead against plain `podman run` with the same flags, and against the floor: the same frames
+through a bare attached container. All in one run, in turn, several times; prints medians and ratios.
+
+usage: bench.py [--binary build/bulkhead] [--runs N] [--json]
+
+No figure makes it fail: machines are noisy. It fails when something doesn't work."""
+
+import argparse
+import json
+import os
+import pwd
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "support"))
+from stdio_client import StdioClient, children_of, command_line, resident_kib  # noqa: E402
+
+CALLS = """
+import time
+await mcp_stub.echo(message="warm")
+best = []
+for _ in range(5):
+    begin = time.perf_counter()
+    for i in range(100):
+        await mcp_stub.echo(message="hello")
+    best.append((time.perf_counter() - begin) / 100)
+print("ROUNDTRIP", sorted(best)[2])
+import asyncio
+best = []
+for _ in range(3):
+    begin = time.perf_counter()
+    await asyncio.gather(*[mcp_stub.echo(message="hello") for _ in range(2000)])
+    best.append(2000 / (time.perf_counter() - begin))
+print("OVERLAPPING", sorted(best)[1])
+"""
+
+
+def account():
+    """The account that runs the containers: root becomes `bulkhead`."""
+    return pwd.getpwnam("bulkhead") if os.geteuid() == 0 else pwd.getpwuid(os.geteuid())
+
+
+def as_account(owner):
+    """What subprocess needs to run something as the account, with its environment."""
+    runtime = "/run/bulkhead" if os.geteuid() == 0 else os.environ.get("XDG_RUNTIME_DIR", "")
+    env = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+           "HOME": owner.pw_dir, "LANG": "C.UTF-8"}
+    if runtime:
+        env["XDG_RUNTIME_DIR"] = runtime
+    extra = {"user": owner.pw_uid, "group": owner.pw_gid, "extra_groups": []}
+    return {"env": env, "cwd": owner.pw_dir, **(extra if os.geteuid() == 0 else {})}
+
+
+def podman_command(client):
+    """The command line of the container that a run of Bulkhead really starts."""
+    reply = client.start_run("import time; time.sleep(2)")
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        for pid in children_of(client.pid):
+            words = command_line(pid)
+            if words and os.path.basename(words[0]) in ("podman", "docker") and "run" in words:
+                reply.result()
+                return words
+        time.sleep(0.01)
+    raise RuntimeError("no container was started")
+
+
+def adapt(words, folder, name, command):
+    """The same flags with another name, id file and program."""
+    result = []
+    for word in words:
+        if word == "python3":
+            break
+        result.append(word)
+    for option, value in (("--name", name), ("--cidfile", os.path.join(folder, name + ".cid"))):
+        for i, word in enumerate(result):
+            if word == option:
+                result[i + 1] = value
+            elif word.startswith(option + "="):
+                result[i] = f"{option}={value}"
+    return result + command
+
+
+def seconds(function):
+    begin = time.perf_counter()
+    function()
+    return time.perf_counter() - begin
+
+
+class Floor:
+    """A bare container with the guest in it, and the shortest possible host: it answers each call itself."""
+
+    def __init__(self, command, options):
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=subprocess.DEVNULL, **options)
+        self.read(lambda line: b'"ready"' in line)
+
+    def read(self, until):
+        for line in self.process.stdout:
+            if until(line):
+                return line
+        raise RuntimeError("the bare container ended")
+
+    def run(self, code):
+        server = {"name": "stub", "alias": "stub", "description": ""}
+        limits = {"callsInFlight": 32, "frameBytes": 1 << 24, "outputChunkBytes": 1 << 18}
+        self.write({"type": "init", "servers": [server], "discovered": [server], "limits": limits})
+        self.write({"type": "execute", "id": "bench", "code": code})
+        output = []
+        number = re.compile(rb'"id":\s*(\d+)')
+        payload = b',"success":true,"payload":{"content":[{"type":"text","text":"hello"}]}}\n'
+        for line in self.process.stdout:
+            if b'"rpc_request"' in line:
+                self.process.stdin.write(b'{"type":"rpc_response","id":' +
+                                         number.search(line).group(1) + payload)
+                self.process.stdin.flush()
+            elif b'"stdout"' in line:
+                output.append(json.loads(line).get("data", ""))
+            elif b'"done"' in line:
+                return "".join(output)
+        raise RuntimeError("the bare container ended")
+
+    def write(self, frame):
+        self.process.stdin.write(json.dumps(frame).encode() + b"\n")
+        self.process.stdin.flush()
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait(30)
+        self.process.stdout.close()
+
+
+def figures_of(text):
+    found = dict(re.findall(r"(ROUNDTRIP|OVERLAPPING) ([0-9.e+-]+)", text))
+    return float(found["ROUNDTRIP"]), float(found["OVERLAPPING"])
+
+
+class Bench:
+    def __init__(self, binary, runs, folder):
+        self.binary, self.runs, self.folder = binary, runs, folder
+        self.owner = account()
+        self.rows = []
+        shutil.copy(os.path.join(HERE, "..", "support", "recording_server.py"), folder)
+        os.makedirs(os.path.join(folder, "state"))
+        with open(os.path.join(folder, "state", "servers.json"), "w", encoding="utf-8") as file:
+            json.dump({"mcpServers": {"stub": {
+                "command": "/usr/bin/python3",
+                "args": [os.path.join(folder, "recording_server.py")]}}}, file)
+        for path, _, _ in os.walk(folder):
+            os.chmod(path, 0o755)
+            os.chown(path, self.owner.pw_uid, self.owner.pw_gid)
+        self.env = {**os.environ, "MCP_BRIDGE_STATE_DIR": os.path.join(folder, "state"),
+                    "MCP_BRIDGE_LOG_LEVEL": "error"}
+
+    def client(self):
+        return StdioClient([self.binary], env=self.env)
+
+    def row(self, what, value, note=""):
+        self.rows.append({"what": what, "value": value, "note": note})
+        print(f"{what:<58}{value:>12}   {note}", flush=True)
+
+    def start_up(self):
+        samples = []
+        for _ in range(self.runs):
+            with self.client() as client:
+                samples.append(client.initialize_seconds)
+        self.row("start to `initialize` answered", f"{statistics.median(samples) * 1e3:.1f} ms", "aim 20 ms")
+
+    def cold(self, client, words):
+        options = as_account(self.owner)
+        ours, plain = [], []
+        for i in range(self.runs):
+            ours.append(seconds(lambda: client.run("print(6*7)")))
+            command = adapt(words, self.folder, f"bench-{os.getpid()}-{i}",
+                            ["python3", "-I", "-S", "-c", "print(6*7)"])
+            plain.append(seconds(lambda: subprocess.run(command, check=True, timeout=60,
+                                                        stdin=subprocess.DEVNULL,
+                                                        stdout=subprocess.DEVNULL,
+                                                        stderr=subprocess.DEVNULL, **options)))
+        ratio = statistics.median(a / b for a, b in zip(ours, plain))
+        self.row("plain `podman run`, same flags", f"{statistics.median(plain) * 1e3:.0f} ms")
+        self.row("cold run_python", f"{statistics.median(ours) * 1e3:.0f} ms")
+        self.row("cold run_python / podman run", f"{ratio:.2f}", "goal 1.2 or less")
+
+    def calls(self, client, words):
+        options = as_account(self.owner)
+        trips, rates, floor_trips, floor_rates = [], [], [], []
+        guest = words[words.index("python3"):]
+        for i in range(max(3, self.runs // 3)):
+            trip, rate = figures_of(client.run(CALLS, ["stub"], 60)["stdout"])
+            trips.append(trip)
+            rates.append(rate)
+            floor = Floor(adapt(words, self.folder, f"floor-{os.getpid()}-{i}", guest), options)
+            trip, rate = figures_of(floor.run(CALLS))
+            floor.close()
+            floor_trips.append(trip)
+            floor_rates.append(rate)
+        trip, floor_trip = statistics.median(trips), statistics.median(floor_trips)
+        rate, floor_rate = statistics.median(rates), statistics.median(floor_rates)
+        self.row("tool call, round trip", f"{trip * 1e6:.0f} us", "aim 500 us; a real MCP server answers")
+        self.row("tool call, floor", f"{floor_trip * 1e6:.0f} us", "the host answers itself")
+        self.row("tool call / floor", f"{trip / floor_trip:.2f}", "goal 1.5 or less")
+        self.row("2,000 overlapping calls", f"{rate:.0f} /s", "aim 5000 /s")
+        self.row("2,000 overlapping calls, floor", f"{floor_rate:.0f} /s")
+        self.row("floor's rate / ours", f"{floor_rate / rate:.2f}", "goal 1.5 or less")
+
+    def output(self, client):
+        before = resident_kib(client.pid)
+        for megabytes in (8, 200):
+            code = f"import os\nchunk = b'y' * 1000000\nfor _ in range({megabytes}): os.write(1, chunk)"
+            begin = time.perf_counter()
+            answer = client.run(code, timeout=100)
+            took = time.perf_counter() - begin
+            total = answer["truncated"]["stdout"]["totalBytes"]
+            if total != megabytes * 1000000:
+                raise RuntimeError(f"{total} bytes counted of {megabytes} MB")
+            self.row(f"{megabytes} MB of output", f"{took * 1e3:.0f} ms", f"{megabytes / took:.0f} MB/s")
+        self.row("memory gained by that", f"{(resident_kib(client.pid) - before) / 1024:.1f} MiB")
+
+    def everything(self):
+        self.start_up()
+        with self.client() as client:
+            client.run("pass")
+            self.row("resident, idle after a run", f"{resident_kib(client.pid) / 1024:.1f} MiB", "aim 25 MiB")
+            words = podman_command(client)
+            self.cold(client, words)
+            self.calls(client, words)
+            self.output(client)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--binary", default=os.path.join(HERE, "..", "..", "build", "bulkhead"))
+    parser.add_argument("--runs", type=int, default=10)
+    parser.add_argument("--json", action="store_true", help="print the rows as JSON, too")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="bulkhead-bench-") as folder:
+        bench = Bench(os.path.abspath(arguments.binary), arguments.runs, folder)
+        bench.everything()
+        if arguments.json:
+            print(json.dumps(bench.rows))
+
+
+main()
