@@ -62,18 +62,19 @@ client_registry_state::client_registry_state(client_registry_actor::pointer self
 error client_registry_state::unknown_server(const std::string& server) const {
   if (const auto* entry = all->find(server)) {
     auto verdict = allows_server(all->rules, entry->name);
-    return {errc::denied, fmt::format("MCP server \"{}\" is denied by policy{}", entry->name,
-                                      verdict.rule.empty() ? std::string{}
-                                                           : fmt::format(" ({})", verdict.rule))};
+    return {errc::denied,
+            fmt::format("MCP server \"{}\" is denied by policy{}", entry->name,
+                        verdict.rule.empty() ? std::string{} : fmt::format(" ({})", verdict.rule))};
   }
   std::vector<std::string> names;
   for (const auto& entry : catalogue->servers) {
     names.push_back(entry.name);
   }
   auto similar = similar_names(server, names);
-  auto hint = similar.empty() ? fmt::format("configured are: {}",
-                                            names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")))
-                              : fmt::format("did you mean {}?", fmt::join(similar, ", "));
+  auto hint = similar.empty()
+                  ? fmt::format("configured are: {}",
+                                names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")))
+                  : fmt::format("did you mean {}?", fmt::join(similar, ", "));
   return {errc::not_found, fmt::format("there is no MCP server \"{}\"; {}", server, hint)};
 }
 
@@ -117,8 +118,8 @@ caf::result<std::vector<client_status>> client_registry_state::status() {
   }
   for (const auto& [name, client] : clients) {
     self->request(client, status_time, status_atom::value)
-        .then([collection, name = name](
-                  client_status& status) { collection->add(name, std::move(status)); },
+        .then([collection,
+               name = name](client_status& status) { collection->add(name, std::move(status)); },
               [collection, name = name](const caf::error& reason) {
                 client_status status;
                 status.server = name;

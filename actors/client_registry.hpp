@@ -31,8 +31,8 @@ struct client_registry_state {
   client_registry_actor::pointer self;
   environment_ptr env;
   process_host_actor processes;
-  catalogue_ptr all;       ///< as configured
-  catalogue_ptr catalogue; ///< what policy allows of it
+  catalogue_ptr all;                               ///< as configured
+  catalogue_ptr catalogue;                         ///< what policy allows of it
   std::map<std::string, mcp_client_actor> clients; ///< by raw name
   std::vector<caf::typed_response_promise<caf::ok_atom>> stop_promises;
   bool stopping = false;

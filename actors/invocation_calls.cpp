@@ -189,7 +189,7 @@ void invocation_state::call_tool(link& to, guest_call& call) {
   // The raw name goes through policy also when no document has it: a denied tool says so.
   auto verdict = rights.tool(to.brief.name, tool != nullptr ? tool->name : call.tool);
   if (!verdict.allowed) {
-    refuse(call.id, {errc::denied, fmt::format("tool \"{}\" of \"{}\" is denied by policy rule \"{}\"",
+    refuse(call.id, {errc::denied, fmt::format("tool \"{}\" of \"{}\" is denied by policy: {}",
                                                call.tool, to.brief.name, verdict.rule)});
     return;
   }

@@ -26,8 +26,8 @@ namespace bulkhead {
 
 /// The client with its own timer.
 using mcp_client_impl_actor = mcp_client_actor::extend<
-  /// Something may be due.
-  caf::reacts_to<tick_atom>>;
+    /// Something may be due.
+    caf::reacts_to<tick_atom>>;
 
 /// The process of a server as it is started: minimal environment, then what `entry` gives, then the
 /// marks by which it and its descendants are found (`marker`) and by which a Bulkhead among them
@@ -80,7 +80,7 @@ struct mcp_client_state {
   client_status status();
   caf::result<caf::ok_atom> stop();
 
-  // The process (mcp_client.cpp).
+  // The process (mcp_client_process.cpp).
   void ensure_started();
   void spawn();
   void start_failed(error reason);

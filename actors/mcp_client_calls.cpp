@@ -45,8 +45,13 @@ caf::result<std::string> mcp_client_state::call(tool_call& request) {
                   fmt::format("{}: the arguments have {} bytes; the limit is {}", what,
                               request.arguments.size(), bounds.tool_payload));
   }
-  upstream_call waiting{request.id, std::move(request.tool), std::move(request.arguments),
-                               request.due.when(), {}, {}, std::nullopt};
+  upstream_call waiting{request.id,
+                        std::move(request.tool),
+                        std::move(request.arguments),
+                        request.due.when(),
+                        {},
+                        {},
+                        std::nullopt};
   if (!env->budget->take(waiting.arguments.size() + call_overhead, waiting.memory)) {
     return to_caf(errc::overloaded, what + ": no memory for the arguments now; try again later");
   }
@@ -86,9 +91,9 @@ void mcp_client_state::finish_call(std::uint64_t id, const rpc_message& answer) 
   }
   auto what = about(call->tool, entry.name);
   if (answer.result.size() > env->bounds.tool_payload) {
-    call->promise.deliver(to_caf(errc::too_large, fmt::format("{}: the result has {} bytes; the limit is {}",
-                                                              what, answer.result.size(),
-                                                              env->bounds.tool_payload)));
+    call->promise.deliver(
+        to_caf(errc::too_large, fmt::format("{}: the result has {} bytes; the limit is {}", what,
+                                            answer.result.size(), env->bounds.tool_payload)));
   } else if (auto sound = upstream::check_call_result(generation, answer.result); !sound) {
     call->promise.deliver(to_caf(sound.error().code, what + ": " + sound.error().message));
   } else {
@@ -161,8 +166,8 @@ void mcp_client_state::expire_calls() {
 error mcp_client_state::still_starting() const {
   if (starting()) {
     auto since = std::chrono::duration_cast<std::chrono::seconds>(self->clock().now() - started_at);
-    return {errc::timeout, fmt::format("{} is still starting ({} so far); retry in a moment",
-                                       subject(), since)};
+    return {errc::timeout,
+            fmt::format("{} is still starting ({} so far); retry in a moment", subject(), since)};
   }
   return {errc::timeout, fmt::format("{} is waiting to be restarted; retry in a moment; its last "
                                      "failure: {}",

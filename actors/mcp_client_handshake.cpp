@@ -63,8 +63,8 @@ void mcp_client_state::initialized(const rpc_message& answer) {
       write(upstream::encode_initialized());
       become_ready(upstream::era::legacy, std::move(*identity));
     } else {
-      start_failed({errc::server_failed,
-                    fmt::format("start {}: {}", subject(), identity.error().message)});
+      start_failed(
+          {errc::server_failed, fmt::format("start {}: {}", subject(), identity.error().message)});
     }
     return;
   }
@@ -148,8 +148,8 @@ void mcp_client_state::take_response(const rpc_message& message) {
   }
 }
 
-/// A message that can't be read fails whom it was for. If that can't be told and the message was too
-/// large, it may have been anyone's.
+/// A message that can't be read fails whom it was for. If that can't be told and the message was
+/// too large, it may have been anyone's.
 void mcp_client_state::take_unreadable(errc reason, std::string_view why, std::string_view head,
                                        std::string_view tail) {
   auto found = upstream::salvage(head, tail);

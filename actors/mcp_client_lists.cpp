@@ -62,14 +62,14 @@ void mcp_client_state::request_page(std::string_view cursor) {
 void mcp_client_state::take_page(const rpc_message& answer) {
   if (!answer.error.empty()) {
     auto reason = upstream::read_failure(answer.error);
-    fail_listing({errc::server_failed,
-                  fmt::format("{} {}", reason.code, secrets.hide(reason.message))});
+    fail_listing(
+        {errc::server_failed, fmt::format("{} {}", reason.code, secrets.hide(reason.message))});
     return;
   }
   list->bytes += answer.result.size();
   if (list->bytes > env->bounds.tool_payload) {
-    fail_listing({errc::too_large, fmt::format("the list is over the limit of {} bytes",
-                                               env->bounds.tool_payload)});
+    fail_listing({errc::too_large,
+                  fmt::format("the list is over the limit of {} bytes", env->bounds.tool_payload)});
     return;
   }
   auto page = parse_tool_page(answer.result);
@@ -100,9 +100,9 @@ void mcp_client_state::take_page(const rpc_message& answer) {
 /// `note` tells why there may be more tools than were read.
 void mcp_client_state::finish_listing(std::string_view note) {
   if (!note.empty()) {
-    note_failure({errc::server_failed,
-                  fmt::format("list tools of {}: {}; the first {} tools are used", subject(), note,
-                              list->tools.size())});
+    note_failure(
+        {errc::server_failed, fmt::format("list tools of {}: {}; the first {} tools are used",
+                                          subject(), note, list->tools.size())});
   }
   auto result = std::make_shared<server_documents>();
   result->server = entry.name;
@@ -136,11 +136,11 @@ void mcp_client_state::expire_documents() {
     if (waiter.due > now()) {
       return false;
     }
-    auto reason = current == phase::ready
-                      ? error{errc::timeout,
-                              fmt::format("list tools of {}: no answer before the deadline",
-                                          subject())}
-                      : still_starting();
+    auto reason =
+        current == phase::ready
+            ? error{errc::timeout,
+                    fmt::format("list tools of {}: no answer before the deadline", subject())}
+            : still_starting();
     waiter.promise.deliver(to_caf(reason));
     return true;
   };

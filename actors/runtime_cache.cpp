@@ -90,9 +90,9 @@ runtime_facts from_json(const json& text) {
 }
 
 /// Nobody else may decide what is believed of the engine.
-bool is_ours_alone(const std::string& path, std::uint32_t uid) {
+bool is_ours_alone(const std::string& path) {
   struct stat info {};
-  return ::lstat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && info.st_uid == uid &&
+  return ::lstat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && info.st_uid == ::geteuid() &&
          (info.st_mode & 022) == 0;
 }
 
@@ -134,7 +134,7 @@ json probe_cache_key(const driver_context& context, const engine_profile& engine
 
 std::optional<runtime_facts> load_probe(const driver_context& context, const json& key) {
   auto path = probe_cache_path(*context.env);
-  if (!is_ours_alone(path, context.host.uid)) {
+  if (!is_ours_alone(path)) {
     return std::nullopt;
   }
   auto text = json::parse(read_small_file(path).value_or(""), nullptr, false);

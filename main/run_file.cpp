@@ -61,7 +61,7 @@ expected<std::vector<std::string>> resolve_servers(const server_catalogue& catal
                   fmt::format("no MCP server \"{}\" is configured; see: bulkhead servers", name));
     }
     if (auto verdict = allows_server(catalogue.rules, entry->name); !verdict.allowed) {
-      return fail(errc::denied, fmt::format("MCP server \"{}\" is denied by policy rule \"{}\"", name,
+      return fail(errc::denied, fmt::format("MCP server \"{}\" is denied by policy: {}", name,
                                             verdict.rule));
     }
     if (std::find(names.begin(), names.end(), entry->name) == names.end()) {

@@ -81,7 +81,7 @@ std::string as_text(const server_catalogue& catalogue, const std::vector<listed_
     const auto& entry = *server.entry;
     auto verdict = allows_server(catalogue.rules, entry.name);
     text += fmt::format("{}{}\n    code sees: mcp_{}\n    starts:    {}\n    from:      {}\n", entry.name,
-                        verdict.allowed ? "" : fmt::format("  (denied by policy rule \"{}\")",
+                        verdict.allowed ? "" : fmt::format("  (denied by policy: {})",
                                                            verdict.rule),
                         entry.alias, entry.command, entry.source);
     if (!server.failure.empty()) {
@@ -92,7 +92,7 @@ std::string as_text(const server_catalogue& catalogue, const std::vector<listed_
         auto allowed = allows_tool(catalogue.rules, entry.name, tool.name);
         auto summary = tool.description.substr(0, tool.description.find('\n'));
         text += fmt::format("    {}{}  {}\n", tool_signature(tool),
-                            allowed.allowed ? "" : fmt::format("  (denied by \"{}\")", allowed.rule),
+                            allowed.allowed ? "" : fmt::format("  (denied by policy: {})", allowed.rule),
                             summary.substr(0, 100));
       }
     }

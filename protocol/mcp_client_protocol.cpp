@@ -19,15 +19,16 @@ using nlohmann::json;
 constexpr std::array<std::string_view, 5> legacy_revisions = {
     latest_legacy_revision, "2025-06-18", "2025-03-26", "2024-11-05", "2024-10-07"};
 
-constexpr std::string_view client_info = R"({"name":"bulkhead","version":")" BULKHEAD_VERSION R"("})";
+constexpr std::string_view client_info =
+    R"({"name":"bulkhead","version":")" BULKHEAD_VERSION R"("})";
 
 /// What every modern request carries (2026-07-28, "Request metadata").
 const std::string& modern_meta() {
-  static const std::string text = fmt::format(
-      R"("_meta":{{"io.modelcontextprotocol/protocolVersion":"{}",)"
-      R"("io.modelcontextprotocol/clientCapabilities":{{}},)"
-      R"("io.modelcontextprotocol/clientInfo":{}}})",
-      modern_revision, client_info);
+  static const std::string text =
+      fmt::format(R"("_meta":{{"io.modelcontextprotocol/protocolVersion":"{}",)"
+                  R"("io.modelcontextprotocol/clientCapabilities":{{}},)"
+                  R"("io.modelcontextprotocol/clientInfo":{}}})",
+                  modern_revision, client_info);
   return text;
 }
 
@@ -129,9 +130,9 @@ std::string answer_request(const rpc_message& request) {
   if (request.method == "roots/list") {
     return encode_result(request.id, R"({"roots":[]})");
   }
-  return encode_error(request.id, rpc_code::method_not_found,
-                      fmt::format("Bulkhead offers its servers no \"{}\"",
-                                  printable(request.method, 128)));
+  return encode_error(
+      request.id, rpc_code::method_not_found,
+      fmt::format("Bulkhead offers its servers no \"{}\"", printable(request.method, 128)));
 }
 
 std::optional<std::uint64_t> response_id(std::string_view id) {

@@ -77,8 +77,9 @@ bool tells_unknown_tool(const failure& reason, std::string_view tool);
 /// ask for more input. Errors: server_failed; the text is the end of a sentence about the call.
 expected<void> check_call_result(era generation, std::string_view result);
 
-/// How long a modern list stays fresh (`ttlMs`), kept between 30 seconds and an hour: a tool list is
-/// asked for with each run, so that "don't cache" would double the traffic. Nothing: no such hint.
+/// How long a modern list stays fresh (`ttlMs`), kept between 30 seconds and an hour: a tool list
+/// is asked for with each run, so that "don't cache" would double the traffic. Nothing: no such
+/// hint.
 std::optional<std::chrono::milliseconds> read_time_to_live(std::string_view result);
 
 } // namespace bulkhead::upstream

@@ -87,7 +87,8 @@ CAF_TEST(each_server_has_one_client_and_none_is_started) {
 CAF_TEST(unknown_and_denied_servers_are_told_apart) {
   CAF_CHECK(tells(client_of("fils")->failure, errc::not_found,
                   {"there is no MCP server \"fils\"", "did you mean files?"}));
-  CAF_CHECK(tells(client_of("zzzzzzzz")->failure, errc::not_found, {"configured are: bad-one, files"}));
+  CAF_CHECK(
+      tells(client_of("zzzzzzzz")->failure, errc::not_found, {"configured are: bad-one, files"}));
   CAF_CHECK(tells(client_of("secret")->failure, errc::denied,
                   {"MCP server \"secret\" is denied by policy", "secret"}));
 }

@@ -36,7 +36,8 @@ CAF_TEST(results_are_handed_on_as_they_stand) {
   script->children[0].out(R"({"jsonrpc":"2.0","result":)");
   consume_messages();
   CAF_CHECK(result->pending());
-  script->children[0].out(std::string{text} + R"(,"id":)" + held.requests["t"]["id"].dump() + "}\r\n");
+  script->children[0].out(std::string{text} + R"(,"id":)" + held.requests["t"]["id"].dump() +
+                          "}\r\n");
   consume_messages();
   CAF_REQUIRE(result->value);
   CAF_CHECK_EQUAL(*result->value, text);
@@ -52,7 +53,8 @@ CAF_TEST(calls_overlap_and_may_be_answered_in_any_order) {
   }
   CAF_REQUIRE_EQUAL(held.requests.size(), 50u);
   for (int i = 49; i >= 0; --i) {
-    answer(script->children[0], held.requests["tool" + std::to_string(i)], text_result(std::to_string(i)));
+    answer(script->children[0], held.requests["tool" + std::to_string(i)],
+           text_result(std::to_string(i)));
     consume_messages();
     CAF_REQUIRE(results[i]->value);
     CAF_CHECK_EQUAL(json::parse(*results[i]->value), text_result(std::to_string(i)));
@@ -162,12 +164,13 @@ CAF_TEST(noise_and_notifications_disturb_nothing) {
   auto result = call("t");
   const auto& child = script->children[0];
   for (const char* noise :
-       {"", "   ", "Server listening", "123", "\"text\"", "null", "[]", "{", "{}", "{\"id\":4}", "\xff\xfe",
-        "[{\"jsonrpc\":\"2.0\",\"id\":3,\"result\":{}}]",
+       {"", "   ", "Server listening", "123", "\"text\"", "null", "[]", "{", "{}", "{\"id\":4}",
+        "\xff\xfe", "[{\"jsonrpc\":\"2.0\",\"id\":3,\"result\":{}}]",
         R"({"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":{}}})",
         R"({"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":0}})",
         R"({"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"parse error"}})",
-        R"({"jsonrpc":"2.0","id":999999,"result":{}})", R"({"jsonrpc":"2.0","id":"3","result":{}})"}) {
+        R"({"jsonrpc":"2.0","id":999999,"result":{}})",
+        R"({"jsonrpc":"2.0","id":"3","result":{}})"}) {
     child.line(noise);
   }
   consume_messages();
@@ -183,8 +186,9 @@ CAF_TEST(an_error_answer_names_tool_server_code_and_message) {
     refuse(child, request, -32000, "no access with hidden-token\nto it");
   };
   make_client();
-  CAF_CHECK(tells(call("t")->failure, errc::server_failed,
-                  {"tool \"t\" of MCP server \"srv\" failed: -32000 no access with [hidden] to it"}));
+  CAF_CHECK(
+      tells(call("t")->failure, errc::server_failed,
+            {"tool \"t\" of MCP server \"srv\" failed: -32000 no access with [hidden] to it"}));
 }
 
 CAF_TEST(an_unknown_tool_is_not_found_however_the_server_says_it) {
@@ -196,7 +200,8 @@ CAF_TEST(an_unknown_tool_is_not_found_however_the_server_says_it) {
   make_client();
   code = -32602;
   text = "MCP error -32602: Tool ecko not found";
-  CAF_CHECK(tells(call("ecko")->failure, errc::not_found, {"MCP server \"srv\" has no tool \"ecko\""}));
+  CAF_CHECK(
+      tells(call("ecko")->failure, errc::not_found, {"MCP server \"srv\" has no tool \"ecko\""}));
   code = -32603;
   text = "internal";
   CAF_CHECK(tells(call("ecko")->failure, errc::server_failed, {"-32603 internal"}));
@@ -224,8 +229,9 @@ CAF_TEST(a_result_over_the_limit_is_refused_with_its_size) {
     answer(child, request, text_result(std::string(1000, 'x')));
   };
   make_client();
-  CAF_CHECK(tells(call("t")->failure, errc::too_large,
-                  {"tool \"t\" of MCP server \"srv\": the result has 1039 bytes; the limit is 1000"}));
+  CAF_CHECK(
+      tells(call("t")->failure, errc::too_large,
+            {"tool \"t\" of MCP server \"srv\": the result has 1039 bytes; the limit is 1000"}));
   CAF_CHECK(tells(call("t", R"({"a":")" + std::string(1000, 'x') + "\"}")->failure, errc::too_large,
                   {"the arguments have 1008 bytes; the limit is 1000"}));
 }
@@ -286,7 +292,8 @@ CAF_TEST(an_answer_that_can_not_be_read_fails_its_call_at_once) {
   CAF_CHECK(tells(send(R"({"x":"\ud83d"})"), errc::server_failed, {"can't be read"}));
   CAF_CHECK(tells(send("{\"x\":\"\xff\"}"), errc::server_failed, {"can't be read"}));
   CAF_CHECK(tells(send(R"({"x":1,"x":2})"), errc::server_failed, {"can't be read"}));
-  CAF_CHECK(tells(send(std::string(200, '[') + std::string(200, ']')), errc::too_large, {"nesting"}));
+  CAF_CHECK(
+      tells(send(std::string(200, '[') + std::string(200, ']')), errc::too_large, {"nesting"}));
   std::string many = "[0";
   for (int i = 0; i < 100'000; ++i) {
     many += ",0";
@@ -344,7 +351,8 @@ CAF_TEST(what_waits_is_charged_to_the_memory_budget) {
   auto second = call("t", arguments);
   auto third = call("t", arguments);
   CAF_CHECK(first->pending() && second->pending());
-  CAF_CHECK(tells(third->failure, errc::overloaded, {"tool \"t\" of MCP server \"srv\"", "try again"}));
+  CAF_CHECK(
+      tells(third->failure, errc::overloaded, {"tool \"t\" of MCP server \"srv\"", "try again"}));
   legacy_methods()["initialize"](script->children[0], last_line(1));
   consume_messages();
   CAF_CHECK(first->value && second->value);
@@ -359,7 +367,8 @@ CAF_TEST(an_unfinished_answer_is_charged_and_dropped_without_memory) {
   auto first = call("first");
   auto second = call("second");
   const auto& child = script->children[0];
-  child.out(R"({"jsonrpc":"2.0","id":)" + held.requests["first"]["id"].dump() + R"(,"result":{"x":")");
+  child.out(R"({"jsonrpc":"2.0","id":)" + held.requests["first"]["id"].dump() +
+            R"(,"result":{"x":")");
   for (int i = 0; i < 10; ++i) {
     child.out(std::string(50'000, 'x'));
   }

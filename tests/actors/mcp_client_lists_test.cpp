@@ -96,7 +96,8 @@ CAF_TEST(a_list_over_the_size_limit_fails) {
     return page;
   });
   make_client();
-  CAF_CHECK(tells(documents()->failure, errc::too_large, {"list tools of MCP server \"srv\"", "10000"}));
+  CAF_CHECK(
+      tells(documents()->failure, errc::too_large, {"list tools of MCP server \"srv\"", "10000"}));
 }
 
 CAF_TEST(a_change_is_listed_anew_when_next_asked_for) {

@@ -37,8 +37,8 @@ CAF_TEST(a_legacy_server_is_probed_and_then_initialized) {
   auto result = call("echo", R"({"a":1})");
   CAF_REQUIRE(result->value);
   CAF_CHECK_EQUAL(*result->value, R"({"content":[],"structuredContent":{"a":1}})");
-  CAF_CHECK(methods_of(1) == (lines_t{"server/discover", "initialize", "notifications/initialized",
-                                      "tools/call"}));
+  CAF_CHECK(methods_of(1) ==
+            (lines_t{"server/discover", "initialize", "notifications/initialized", "tools/call"}));
   CAF_CHECK_EQUAL(status().state, "ready");
   CAF_CHECK_EQUAL(status().version, "1.0");
 }
@@ -158,9 +158,10 @@ CAF_TEST(a_missing_command_is_told_with_the_remedy) {
   script->refuse = [](const process_spec&) { return error{errc::not_found, "no such command"}; };
   make_client();
   for (int i = 0; i < 20; ++i) {
-    CAF_REQUIRE(tells(call("echo")->failure, errc::server_failed,
-                      {"start MCP server \"srv\": command \"srv-command\" not found on PATH; install "
-                       "it or correct \"command\" in servers.json"}));
+    CAF_REQUIRE(
+        tells(call("echo")->failure, errc::server_failed,
+              {"start MCP server \"srv\": command \"srv-command\" not found on PATH; install "
+               "it or correct \"command\" in servers.json"}));
   }
   // As soon as it is installed, it works.
   script->refuse = nullptr;
@@ -179,7 +180,8 @@ CAF_TEST(an_unknown_revision_fails_the_start) {
 CAF_TEST(a_refused_handshake_fails_the_start) {
   server = {};
   make_client();
-  CAF_CHECK(tells(call("echo")->failure, errc::server_failed, {"srv", "refused to initialize", "-32601"}));
+  CAF_CHECK(tells(call("echo")->failure, errc::server_failed,
+                  {"srv", "refused to initialize", "-32601"}));
 }
 
 CAF_TEST(callers_may_give_up_while_the_start_goes_on) {
@@ -212,7 +214,8 @@ CAF_TEST(the_start_has_a_budget_of_its_own) {
   pass(9900ms);
   CAF_CHECK(result->pending());
   pass(100ms);
-  CAF_CHECK(tells(result->failure, errc::server_failed, {"wasn't ready within 10 s", "servers.json"}));
+  CAF_CHECK(
+      tells(result->failure, errc::server_failed, {"wasn't ready within 10 s", "servers.json"}));
   pass(1s);
   CAF_CHECK_EQUAL(script->signals.size(), 1u);
   pass(1s);
@@ -256,8 +259,9 @@ CAF_TEST(restarts_are_bounded_and_possible_again_later) {
   }
   CAF_CHECK_EQUAL(status().state, "failed");
   auto refused = call("echo");
-  CAF_CHECK(tells(refused->failure, errc::server_failed,
-                  {"\"srv\" failed 6 times in ten minutes", "is left alone for another", "exited"}));
+  CAF_CHECK(
+      tells(refused->failure, errc::server_failed,
+            {"\"srv\" failed 6 times in ten minutes", "is left alone for another", "exited"}));
   CAF_CHECK(tells(documents()->failure, errc::server_failed, {"left alone"}));
   server = legacy_methods();
   pass(std::chrono::duration_cast<std::chrono::milliseconds>(begin + 10min - sched.clock().now()) +

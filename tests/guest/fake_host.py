@@ -22,7 +22,8 @@ SERVERS = [
     {"name": "my-server", "alias": "my_server", "description": "has a dash"},
 ]
 DISCOVERED = SERVERS + [{"name": "other", "alias": "other", "description": "not for this run"}]
-DEADLINE_SECONDS = 20
+# Far above what anything takes: only a hang, not a busy machine, may reach it.
+DEADLINE_SECONDS = 60
 
 
 def text_result(*texts):
@@ -42,6 +43,14 @@ class Later:
 
     def __init__(self, seconds, payload):
         self.seconds = seconds
+        self.payload = payload
+
+
+class Together:
+    """Returned by a handler: the answer, once so many requests wait for theirs."""
+
+    def __init__(self, count, payload):
+        self.count = count
         self.payload = payload
 
 
@@ -84,6 +93,7 @@ class FakeHost:
         self.handler = handler or (lambda payload: text_result("ok"))
         self.workspace = tempfile.mkdtemp(prefix="bulkhead-guest-test-")
         self._due = []
+        self._held = []
         self._ids = itertools.count(1)
         self._order = itertools.count()
         self._frames = queue.Queue()
@@ -192,11 +202,18 @@ class FakeHost:
             due = time.monotonic() + payload.seconds
             heapq.heappush(self._due, (due, next(self._order), answer))
             return
+        if isinstance(payload, Together):
+            answer["payload"] = payload.payload
+            self._held.append(answer)
+            if len(self._held) == payload.count:
+                while self._held:
+                    self.send(self._held.pop())
+            return
         if answer["success"]:
             answer["payload"] = payload
         self.send(answer)
 
-    def wait(self, timeout=5):
+    def wait(self, timeout=DEADLINE_SECONDS):
         return self.process.wait(timeout)
 
     def close(self):

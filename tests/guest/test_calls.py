@@ -2,7 +2,7 @@
 import json
 import unittest
 
-from fake_host import DISCOVERED, GUEST, SERVERS, GuestTest, Later, NoAnswer, Refusal, text_result
+from fake_host import DISCOVERED, GUEST, SERVERS, GuestTest, Later, NoAnswer, Refusal, Together, text_result
 
 TOOLS = [{"name": "read", "alias": "read", "inputSchema": {"type": "object"}},
          {"name": "list-all", "alias": "list_all", "inputSchema": {"type": "object"}}]
@@ -241,8 +241,8 @@ class Values(GuestTest):
 
 
 class Overlap(GuestTest):
-    def slow(self, payload):
-        return Later(0.3, text_result(json.dumps(payload["arguments"])))
+    def together(self, payload):
+        return Together(4, text_result(json.dumps(payload["arguments"])))
 
     def test_calls_overlap(self):
         for name, code in (
@@ -258,10 +258,9 @@ class Overlap(GuestTest):
                             "with P(4) as pool: found = list(pool.map(lambda n: mcp_files.t(n=n),"
                             " range(4)))\nfound")):
             with self.subTest(name):
-                run = self.run_code("import asyncio\n" + code, self.slow)
+                run = self.run_code("import asyncio\n" + code, self.together)
                 self.assert_ok(run)
                 self.assertEqual(run.value, ['{"n": %d}' % n for n in range(4)])
-                self.assertLess(run.seconds, 1.1)
 
     def test_no_more_in_flight_than_allowed(self):
         in_flight = []
@@ -350,7 +349,7 @@ class Overlap(GuestTest):
             await asyncio.gather(*[mcp_files.t(n=n) for n in range(1000)])
             time.perf_counter() - start
             """)
-        self.assertLess(run.value, 3)
+        self.assertLess(run.value, 20)
 
     def test_blocking_calls_inside_a_loop(self):
         run = self.run_code("""

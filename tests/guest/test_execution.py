@@ -132,7 +132,7 @@ class Results(GuestTest):
                 self.assertNotIn("value", result)
                 self.assertLessEqual(len(json.dumps(result["repr"], ensure_ascii=False).encode()),
                                      4096)
-                self.assertLess(run.seconds, 5)
+                self.assertLess(run.seconds, 30)
         run = host.run("'x' * 10_000")
         self.assertEqual(run.value, "x" * 10_000)
         self.assertLessEqual(len(run.done["result"]["repr"]), 4096)

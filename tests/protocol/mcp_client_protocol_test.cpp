@@ -77,7 +77,8 @@ TEST(mcp_client_protocol, answers_pings_and_roots_and_refuses_the_rest) {
             json::parse(R"({"jsonrpc":"2.0","id":"p","result":{}})"));
   std::string roots = R"({"jsonrpc":"2.0","id":0,"method":"roots/list"})";
   EXPECT_EQ(parsed(answer_request(message(roots)))["result"], json::parse(R"({"roots":[]})"));
-  std::string sampling = R"({"jsonrpc":"2.0","id":4,"method":"sampling/createMessage","params":{}})";
+  std::string sampling =
+      R"({"jsonrpc":"2.0","id":4,"method":"sampling/createMessage","params":{}})";
   EXPECT_EQ(parsed(answer_request(message(sampling)))["error"]["code"], -32601);
 }
 
@@ -98,17 +99,21 @@ TEST(mcp_client_protocol, discovery_tells_the_eras_apart) {
     {"name":"n","title":"T","version":"1.2"}}})");
   ASSERT_TRUE(found);
   EXPECT_EQ(*found, (identity{"n", "T", "1.2", "2026-07-28", true}));
-  EXPECT_FALSE(modern(R"("result":{"supportedVersions":["2026-07-28"],"capabilities":{}})")->has_tools);
+  EXPECT_FALSE(
+      modern(R"("result":{"supportedVersions":["2026-07-28"],"capabilities":{}})")->has_tools);
 
   // Errors that only a modern server sends.
   EXPECT_TRUE(modern(R"("error":{"code":-32020,"message":"m"})"));
-  EXPECT_TRUE(modern(R"("error":{"code":-32021,"message":"m","data":{"requiredCapabilities":{}}})"));
+  EXPECT_TRUE(
+      modern(R"("error":{"code":-32021,"message":"m","data":{"requiredCapabilities":{}}})"));
   EXPECT_TRUE(modern(R"("error":{"code":-32022,"message":"m"})"));
-  EXPECT_TRUE(modern(R"("error":{"code":-32022,"message":"m","data":{"supported":["2026-07-28"]}})"));
+  EXPECT_TRUE(
+      modern(R"("error":{"code":-32022,"message":"m","data":{"supported":["2026-07-28"]}})"));
   EXPECT_TRUE(modern(R"("error":{"code":-32021,"message":"m"})")->has_tools);
 
   // It names other revisions, or doesn't know the method, or answers anything with anything.
-  EXPECT_FALSE(modern(R"("error":{"code":-32022,"message":"m","data":{"supported":["2025-11-25"]}})"));
+  EXPECT_FALSE(
+      modern(R"("error":{"code":-32022,"message":"m","data":{"supported":["2025-11-25"]}})"));
   EXPECT_FALSE(modern(R"("error":{"code":-32601,"message":"Method not found"})"));
   EXPECT_FALSE(modern(R"("error":{"code":-32602,"message":"m"})"));
   EXPECT_FALSE(modern(R"("error":{})"));
@@ -170,7 +175,8 @@ TEST(mcp_client_protocol, call_results_must_be_objects_that_are_complete) {
   EXPECT_EQ(check_call_result(era::modern, "\"x\"").error().code, errc::server_failed);
   EXPECT_TRUE(check_call_result(era::modern, R"({"content":[],"resultType":"complete"})"));
   EXPECT_TRUE(check_call_result(era::modern, R"({"content":["input_required"]})"));
-  auto more = check_call_result(era::modern, R"({"resultType":"input_required","inputRequests":{}})");
+  auto more =
+      check_call_result(era::modern, R"({"resultType":"input_required","inputRequests":{}})");
   ASSERT_FALSE(more);
   EXPECT_EQ(more.error().code, errc::server_failed);
 }

@@ -18,8 +18,8 @@ TEST(restart_budget, the_first_start_is_free) {
 TEST(restart_budget, pauses_double_up_to_half_a_minute) {
   restart_budget budget;
   auto now = start;
-  for (auto pause : {100ms, 200ms, 400ms, 800ms, 1600ms, 3200ms, 6400ms, 12800ms, 25600ms, 30000ms,
-                     30000ms}) {
+  for (auto pause :
+       {100ms, 200ms, 400ms, 800ms, 1600ms, 3200ms, 6400ms, 12800ms, 25600ms, 30000ms, 30000ms}) {
     now += 1h;
     budget.failed(now, 0s);
     EXPECT_EQ(budget.next_start() - now, pause);

@@ -97,7 +97,8 @@ TEST(salvage, takes_nothing_inside_a_result_for_the_id) {
 }
 
 TEST(salvage, tells_requests_notifications_and_noise_from_answers) {
-  EXPECT_FALSE(both(R"({"jsonrpc":"2.0","id":7,"method":"sampling/createMessage","params":{)").answer);
+  EXPECT_FALSE(
+      both(R"({"jsonrpc":"2.0","id":7,"method":"sampling/createMessage","params":{)").answer);
   EXPECT_FALSE(both(R"({"method":"notifications/message","params":{"id":7},"id":7})").answer);
   EXPECT_FALSE(both("listening on port 3000").answer);
   EXPECT_FALSE(both("").answer);

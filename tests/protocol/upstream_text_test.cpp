@@ -9,7 +9,11 @@ namespace {
 
 TEST(printable, replaces_what_a_terminal_would_obey) {
   EXPECT_EQ(printable("a\x1b[2Jb\r\nc\x7f", 100), "a [2Jb  c ");
-  EXPECT_EQ(printable("x\xc2\x9b" "31m", 100), "x  31m") << "C1 control characters";
+  EXPECT_EQ(printable("x\xc2\x9b"
+                      "31m",
+                      100),
+            "x  31m")
+      << "C1 control characters";
   EXPECT_EQ(printable("caf\xc3\xa9 \xff", 100), "caf\xc3\xa9 \xef\xbf\xbd");
 }
 

@@ -65,15 +65,16 @@ inline void ignore(const scripted_child&, const json&) {}
 
 /// Answers with one tool, `echo`, and its calls with their arguments.
 inline methods tool_methods() {
-  return {{"tools/list",
-           [](const auto& child, const auto& request) {
-             answer(child, request, {{"tools", {{{"name", "echo"}, {"inputSchema", json::object()}}}}});
-           }},
-          {"tools/call", [](const auto& child, const auto& request) {
-             answer(child, request,
-                    {{"content", json::array()},
-                     {"structuredContent", request["params"]["arguments"]}});
-           }}};
+  return {
+      {"tools/list",
+       [](const auto& child, const auto& request) {
+         answer(child, request, {{"tools", {{{"name", "echo"}, {"inputSchema", json::object()}}}}});
+       }},
+      {"tools/call", [](const auto& child, const auto& request) {
+         answer(
+             child, request,
+             {{"content", json::array()}, {"structuredContent", request["params"]["arguments"]}});
+       }}};
 }
 
 /// A server of revision 2025-11-25 that knows no server/discover.
@@ -119,8 +120,8 @@ struct client_fixture : test_coordinator_fixture<message_config> {
     };
     env->new_handle = [this] { return "handle-" + std::to_string(++handles); };
     env->budget = std::make_shared<memory_budget>(env->bounds.memory_budget);
-    env->log = std::make_shared<spdlog::logger>(
-        "test", std::make_shared<spdlog::sinks::null_sink_mt>());
+    env->log =
+        std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::null_sink_mt>());
     entry.name = "srv";
     entry.alias = "srv";
     entry.command = "srv-command";
@@ -141,9 +142,7 @@ struct client_fixture : test_coordinator_fixture<message_config> {
   /// Makes the client; change `entry`, `env->bounds` and `server` before.
   void make_client() { client = sys.spawn(mcp_client, env, host, entry); }
 
-  deadline in(std::chrono::milliseconds time) {
-    return deadline::at(sched.clock().now() + time);
-  }
+  deadline in(std::chrono::milliseconds time) { return deadline::at(sched.clock().now() + time); }
 
   /// Lets time pass, in steps, so that what one timeout causes gets its turn.
   void pass(std::chrono::milliseconds time) {
@@ -170,8 +169,8 @@ struct client_fixture : test_coordinator_fixture<message_config> {
 
   outcome_ptr<std::string> call(std::string tool, std::string arguments = "{}",
                                 std::chrono::milliseconds time = 60s) {
-    return ask<std::string>(call_atom::value,
-                            tool_call{++last_call, std::move(tool), std::move(arguments), in(time)});
+    return ask<std::string>(
+        call_atom::value, tool_call{++last_call, std::move(tool), std::move(arguments), in(time)});
   }
 
   void cancel(std::uint64_t id) {

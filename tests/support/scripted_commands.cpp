@@ -1,0 +1,74 @@
+#include "tests/support/scripted_commands.hpp"
+
+#include <algorithm>
+
+#include <caf/all.hpp>
+#include <fmt/format.h>
+
+#include "actors/errors.hpp"
+
+namespace bulkhead::testing {
+
+std::size_t command_script::count(std::string_view text) const {
+  return static_cast<std::size_t>(
+      std::count_if(commands.begin(), commands.end(), [&](const auto& argv) {
+        return fmt::format("{}", fmt::join(argv, " ")).find(text) != std::string::npos;
+      }));
+}
+
+const scripted_child* scripted_commands_state::find(child_id id) const {
+  return id > 0 && id <= script->children.size() ? &script->children[id - 1] : nullptr;
+}
+
+process_host_actor::behavior_type scripted_commands_state::make_behavior() {
+  return {
+      [this](spawn_atom, process_spec& spec,
+             const child_owner_actor& owner) -> caf::result<child_started> {
+        if (auto reason = script->refuse ? script->refuse(spec) : std::nullopt) {
+          return to_caf(*reason);
+        }
+        auto promise = self->make_response_promise<child_started>();
+        auto id = static_cast<child_id>(script->children.size() + 1);
+        script->children.emplace_back(id, std::move(spec), owner);
+        promise.deliver(child_started{id, static_cast<std::int32_t>(1000 + id)});
+        if (script->started) {
+          script->started(scripted_child{script->children.back()});
+        }
+        return promise;
+      },
+      [this](write_atom, child_id id, const std::string& bytes) {
+        const auto* child = find(id);
+        if (child != nullptr && script->written) {
+          script->written(scripted_child{*child}, bytes);
+        }
+      },
+      [](close_input_atom, child_id) {},
+      [this](signal_atom, child_id id, std::int32_t signal) {
+        const auto* child = find(id);
+        if (child != nullptr && child->alive() && script->signalled) {
+          script->signalled(scripted_child{*child}, signal);
+        }
+      },
+      [](credit_atom, child_id, stream_id, std::uint64_t) {},
+      [this](command_atom, const process_spec& spec, const std::string&,
+             deadline) -> caf::result<finished_process> {
+        script->commands.push_back(spec.argv);
+        auto answer = script->command(spec);
+        return answer ? caf::result<finished_process>{std::move(*answer)}
+                      : caf::result<finished_process>{to_caf(answer.error())};
+      },
+      [this](kill_marked_atom, const std::string& mark) -> caf::result<std::uint32_t> {
+        script->killed_marks.push_back(mark);
+        return std::uint32_t{1};
+      },
+  };
+}
+
+process_host_actor::behavior_type
+scripted_commands(process_host_actor::stateful_pointer<scripted_commands_state> self,
+                  std::shared_ptr<command_script> script) {
+  self->state.script = std::move(script);
+  return self->state.make_behavior();
+}
+
+} // namespace bulkhead::testing
