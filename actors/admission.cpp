@@ -20,7 +20,7 @@ caf::result<std::uint64_t> admission_state::admit(deadline due) {
                               tickets.size(), waiting.size()));
   }
   next.promise = self->make_response_promise<std::uint64_t>();
-  if (next.holder) {
+  if (next.holder && !known(caf::actor_cast<caf::actor_addr>(next.holder))) {
     self->monitor(next.holder);
   }
   auto promise = next.promise;
@@ -40,9 +40,25 @@ void admission_state::grant(request& to) {
 
 void admission_state::release(std::uint64_t ticket) {
   if (auto found = tickets.find(ticket); found != tickets.end()) {
-    self->demonitor(found->second);
+    auto holder = found->second;
     tickets.erase(found);
+    forget(holder);
     admit_next();
+  }
+}
+
+bool admission_state::known(const caf::actor_addr& holder) const {
+  auto is_holder = [&](const auto& entry) { return entry.second == holder; };
+  auto is_waiting = [&](const request& entry) { return entry.holder == holder; };
+  return std::any_of(tickets.begin(), tickets.end(), is_holder) ||
+         std::any_of(waiting.begin(), waiting.end(), is_waiting);
+}
+
+void admission_state::forget(const caf::actor_addr& holder) {
+  // One demonitor ends all monitoring of an actor, so only the last thing it holds or waits for
+  // may cause it.
+  if (!known(holder)) {
+    self->demonitor(holder);
   }
 }
 
@@ -71,7 +87,9 @@ admission_impl_actor::behavior_type admission_state::make_behavior() {
         if (late != waiting.end()) {
           late->promise.deliver(to_caf(errc::overloaded,
                                        "the run's turn didn't come before its deadline"));
+          auto holder = caf::actor_cast<caf::actor_addr>(late->holder);
           waiting.erase(late);
+          forget(holder);
         }
       },
   };

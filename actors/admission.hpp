@@ -33,6 +33,8 @@ struct admission_state {
   void grant(request& to);
   void release(std::uint64_t ticket);
   void holder_died(const caf::actor_addr& holder);
+  bool known(const caf::actor_addr& holder) const;
+  void forget(const caf::actor_addr& holder);
   void admit_next();
 
   admission_impl_actor::pointer self;

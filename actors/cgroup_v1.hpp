@@ -11,11 +11,11 @@
 
 #include "protocol/error.hpp"
 
-/// Limits where a rootless engine can't set them: on cgroup v1, below folders that were delegated to
-/// the account once (deploy/setup.sh). A run gets a folder per controller, joined by the engine's
-/// command line before it starts; the OCI runtime then makes a child named by the container's id in
-/// it. The outer folder is a net with room for the command line and conmon; the exact limits are
-/// written into the child, once the guest is ready and before it gets any code.
+/// Limits where a rootless engine can't set them: on cgroup v1, below folders that were delegated
+/// to the account once (deploy/setup.sh). A run gets a folder per controller, joined by the
+/// engine's command line before it starts; the OCI runtime then makes a child named by the
+/// container's id in it. The outer folder is a net with room for the command line and conmon; the
+/// exact limits are written into the child, once the guest is ready and before it gets any code.
 
 namespace bulkhead {
 
@@ -45,7 +45,8 @@ struct cgroup_base {
   friend bool operator==(const cgroup_base&, const cgroup_base&) = default;
 };
 
-/// What is delegated to this account: below its own cgroup, or below /ACCOUNT or /bulkhead. Empty on v2.
+/// What is delegated to this account: below its own cgroup, or below /ACCOUNT or /bulkhead. Empty
+/// on v2.
 std::vector<cgroup_base> find_delegated_cgroups(const host_view& host);
 
 bool has_controller(const std::vector<cgroup_base>& bases, std::string_view controller);
@@ -62,8 +63,8 @@ struct cgroup_limits {
 inline constexpr std::uint64_t command_line_memory = 64ULL << 20;
 inline constexpr std::uint32_t command_line_pids = 64;
 
-/// Makes the folders of a run, `name` below each base, with `limits` plus the room above. Answers their
-/// paths; on an error (unavailable) nothing is left.
+/// Makes the folders of a run, `name` below each base, with `limits` plus the room above. Answers
+/// their paths; on an error (unavailable) nothing is left.
 expected<std::vector<std::string>> make_run_cgroups(cgroup_files& files,
                                                     const std::vector<cgroup_base>& bases,
                                                     const std::string& name,

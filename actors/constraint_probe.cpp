@@ -16,8 +16,8 @@ using nlohmann::json;
 
 namespace {
 
-/// Small, so that using twice as much is quick and can't hurt the host; the way limits are set is that of
-/// every run.
+/// Small, so that using twice as much is quick and can't hurt the host; the way limits are set is
+/// that of every run.
 constexpr std::uint64_t probe_memory = 96 * mebibyte;
 constexpr std::uint32_t probe_pids = 64;
 constexpr std::int32_t killed_exit_code = 137;
@@ -76,8 +76,8 @@ private:
       co_return tl::unexpected{tested.error()};
     }
     co_await use_up_memory();
-    report.constraints = constraint_rows(config, *facts_, inside, evidence_,
-                                         limits_remedy(*facts_, context_.host));
+    report.constraints =
+        constraint_rows(config, *facts_, inside, evidence_, limits_remedy(*facts_, context_.host));
     co_return report;
   }
 
@@ -107,7 +107,8 @@ private:
     auto answer = co_await session_.ask("memory " + std::to_string(2 * evidence_.limits.memory));
     evidence_.killed = !answer && session_.ended() && session_.exit_code() == killed_exit_code;
     if (evidence_.killed) {
-      evidence_.kill_was_told = co_await ran_out_of_memory(context_, *facts_, session_.record().handle);
+      evidence_.kill_was_told =
+          co_await ran_out_of_memory(context_, *facts_, session_.record().handle);
     }
   }
 

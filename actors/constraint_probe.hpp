@@ -5,7 +5,8 @@
 
 namespace bulkhead {
 
-/// Reads every constraint back from inside a container that uses its limits up. Errors: unavailable.
+/// Reads every constraint back from inside a container that uses its limits up. Errors:
+/// unavailable.
 task<expected<runtime_report>> probe_constraints(driver_context& context, facts_ptr facts);
 
 } // namespace bulkhead

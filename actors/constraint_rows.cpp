@@ -16,8 +16,9 @@ using nlohmann::json;
 
 namespace {
 
-const char* const update_advice = "update podman and the image (bulkhead image build); report it if it "
-                                  "stays";
+const char* const update_advice =
+    "update podman and the image (bulkhead image build); report it if it "
+    "stays";
 
 std::string in_mib(std::uint64_t bytes) {
   return bytes % mebibyte == 0 ? fmt::format("{} MiB", bytes / mebibyte)
@@ -38,8 +39,12 @@ public:
     bool there = value_.is_object() && value_.contains(name);
     return answer{there ? value_[name] : nothing};
   }
-  std::string text() const { return value_.is_string() ? value_.get<std::string>() : std::string{}; }
-  std::uint64_t number() const { return value_.is_number_unsigned() ? value_.get<std::uint64_t>() : 0; }
+  std::string text() const {
+    return value_.is_string() ? value_.get<std::string>() : std::string{};
+  }
+  std::uint64_t number() const {
+    return value_.is_number_unsigned() ? value_.get<std::uint64_t>() : 0;
+  }
   bool present() const { return !value_.is_null(); }
   const json& raw() const { return value_; }
   std::vector<std::string> words() const {
@@ -84,13 +89,15 @@ public:
 
 private:
   void add(std::string name, std::string asked, std::string found, bool held, std::string advice) {
-    rows_.push_back({std::move(name), std::move(asked), found.empty() ? "nothing" : std::move(found),
-                     held, held ? std::string{} : std::move(advice)});
+    rows_.push_back({std::move(name), std::move(asked),
+                     found.empty() ? "nothing" : std::move(found), held,
+                     held ? std::string{} : std::move(advice)});
   }
 
   void network() {
     auto interfaces = inside_["interfaces"].words();
-    bool alone = interfaces.empty() || interfaces == std::vector<std::string>{"lo"};
+    bool alone = inside_["interfaces"].present() &&
+                 (interfaces.empty() || interfaces == std::vector<std::string>{"lo"});
     auto routes = inside_["routes"].number();
     add("network", "none", fmt::format("interfaces: {}; routes: {}", join(interfaces), routes),
         alone && routes == 0, update_advice);
@@ -110,13 +117,14 @@ private:
     add("root file system", "read-only", has(root, "ro") ? "read-only" : "writable",
         has(root, "ro") && inside_["writable"]["/"].text() != "ok", update_advice);
     std::vector<std::string> open;
-    for (const auto* folder : {"/run", "/var/tmp", "/var", "/etc", "/usr", "/home", "/root", "/dev",
-                               "/sys/fs/cgroup"}) {
+    for (const auto* folder :
+         {"/run", "/var/tmp", "/var", "/etc", "/usr", "/home", "/root", "/dev", "/sys/fs/cgroup"}) {
       if (inside_["writable"][folder].text() == "ok") {
         open.emplace_back(folder);
       }
     }
-    add("other writable folders", "none", open.empty() ? "none" : join(open), open.empty(),
+    add("other writable folders", "none", open.empty() ? "none" : join(open),
+        open.empty() && inside_["writable"]["/"].present(),
         "use podman: docker has no --read-only-tmpfs=false");
     scratch("/tmp", 64 * mebibyte);
     scratch("/workspace", 128 * mebibyte);
@@ -144,9 +152,10 @@ private:
         fmt::format("{}:{}", uid.substr(0, uid.find('\t')), gid.substr(0, gid.find('\t'))),
         uid == same(config_.container_uid) && gid == same(config_.container_gid), update_advice);
     auto outside = evidence_.uid_on_host;
-    bool apart = outside && *outside == facts_.outside_uid && *outside != evidence_.account &&
-                 *outside != 0;
-    add("user outside", fmt::format("{}, not the account ({})", facts_.outside_uid, evidence_.account),
+    bool apart =
+        outside && *outside == facts_.outside_uid && *outside != evidence_.account && *outside != 0;
+    add("user outside",
+        fmt::format("{}, not the account ({})", facts_.outside_uid, evidence_.account),
         outside ? std::to_string(*outside) : "unknown", apart,
         "give the account sub-uids of its own in /etc/subuid, then: podman system migrate");
   }
@@ -174,16 +183,17 @@ private:
   void memory() {
     auto limits = inside_["limits"];
     auto asked = in_mib(config_.memory);
-    auto found = evidence_.killed
-                     ? fmt::format("a probe limited to {} was killed{}", in_mib(evidence_.limits.memory),
-                                   evidence_.kill_was_told ? ", and the engine said why"
-                                                           : ", but the engine didn't say why")
-                     : fmt::format("a probe limited to {} used twice that", in_mib(evidence_.limits.memory));
+    auto found =
+        evidence_.killed
+            ? fmt::format("a probe limited to {} was killed{}", in_mib(evidence_.limits.memory),
+                          evidence_.kill_was_told ? ", and the engine said why"
+                                                  : ", but the engine didn't say why")
+            : fmt::format("a probe limited to {} used twice that", in_mib(evidence_.limits.memory));
     add("memory limit", asked, found, evidence_.killed && evidence_.kill_was_told, remedy_);
     auto swap = limits["swap"].present() ? limits["swap"].text() : limits["memsw"].text();
     bool held = memory_limit_holds(limits.raw(), evidence_.limits.memory);
     add("swap", "none beyond the memory limit",
-        swap.empty() ? "not accounted by the kernel"
+        swap.empty()               ? "not accounted by the kernel"
         : limits["swap"].present() ? "swap limit: " + swap
                                    : "memory and swap together: " + swap,
         held, remedy_);
@@ -194,16 +204,15 @@ private:
                 *evidence_.threads <= evidence_.limits.pids;
     auto started = evidence_.threads ? std::to_string(*evidence_.threads) : "an unknown number";
     add("pids limit", std::to_string(config_.pids),
-        fmt::format("a probe limited to {} started {} of {} threads", evidence_.limits.pids, started,
-                    evidence_.threads_asked),
+        fmt::format("a probe limited to {} started {} of {} threads", evidence_.limits.pids,
+                    started, evidence_.threads_asked),
         held, remedy_);
   }
 
   void cpus() {
     auto limits = inside_["limits"];
-    auto text = limits["cpu"].present()
-                    ? limits["cpu"].text()
-                    : limits["quota"].text() + " " + limits["period"].text();
+    auto text = limits["cpu"].present() ? limits["cpu"].text()
+                                        : limits["quota"].text() + " " + limits["period"].text();
     double quota = 0;
     double period = 0;
     bool read = std::sscanf(text.c_str(), "%lf %lf", &quota, &period) == 2 && period > 0;
@@ -247,9 +256,16 @@ private:
     add("init process", "reaps orphans", init,
         init.find("init") != std::string::npos || init.find("catatonit") != std::string::npos,
         "install catatonit (podman) or docker-init");
-    static const std::set<std::string> fixed = {
-        "PATH", "HOME", "LANG", "TMPDIR", "MPLCONFIGDIR", "PYTHONDONTWRITEBYTECODE", "PYTHONNOUSERSITE",
-        "HOSTNAME", "container", "LC_CTYPE"};
+    static const std::set<std::string> fixed = {"PATH",
+                                                "HOME",
+                                                "LANG",
+                                                "TMPDIR",
+                                                "MPLCONFIGDIR",
+                                                "PYTHONDONTWRITEBYTECODE",
+                                                "PYTHONNOUSERSITE",
+                                                "HOSTNAME",
+                                                "container",
+                                                "LC_CTYPE"};
     std::vector<std::string> foreign;
     for (const auto& name : inside_["environment"].words()) {
       // docker can only empty the proxy variables, not leave them out.
@@ -259,7 +275,8 @@ private:
       }
     }
     add("environment", "a fixed list", foreign.empty() ? "nothing else" : join(foreign),
-        foreign.empty(), "remove env settings from containers.conf and the image");
+        foreign.empty() && inside_["environment"].present(),
+        "remove env settings from containers.conf and the image");
   }
 
   const settings& config_;
@@ -273,8 +290,7 @@ private:
 } // namespace
 
 std::vector<constraint_row> constraint_rows(const settings& config, const runtime_facts& facts,
-                                            const json& inside,
-                                            const constraint_evidence& evidence,
+                                            const json& inside, const constraint_evidence& evidence,
                                             const std::string& limits_remedy) {
   return row_writer{config, facts, inside, evidence, limits_remedy}.write();
 }

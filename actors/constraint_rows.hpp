@@ -20,8 +20,8 @@ struct constraint_evidence {
   std::uint32_t account = 0;                ///< our own uid
   std::optional<std::uint64_t> threads;     ///< started before the pids limit stopped it
   std::uint64_t threads_asked = 0;
-  bool killed = false;                      ///< by using up twice its memory limit
-  bool kill_was_told = false;               ///< the engine said that it was for want of memory
+  bool killed = false;        ///< by using up twice its memory limit
+  bool kill_was_told = false; ///< the engine said that it was for want of memory
 };
 
 /// Judges each constraint of the sandbox by `inside`, the probe's answer to `facts`.

@@ -21,7 +21,8 @@ container_spec make_spec(const driver_context& context, const std::string& id,
   spec.cpus = limits.cpus;
   spec.seccomp_profile = context.folders.seccomp_profile;
   spec.cid_file = folder + "/cid";
-  spec.mounts = {{context.folders.ipc, "/ipc", true}, {context.folders.projects, "/projects", false}};
+  spec.mounts = {{context.folders.ipc, "/ipc", true},
+                 {context.folders.projects, "/projects", false}};
   return spec;
 }
 
@@ -75,7 +76,9 @@ bool out_of_memory_was_seen(const std::string& folder) {
   return std::filesystem::exists(folder + "/oom", ignored);
 }
 
-std::string container_name(const std::string& id) { return "bulkhead-" + id; }
+std::string container_name(const std::string& id) {
+  return "bulkhead-" + id;
+}
 
 std::string cgroup_name(const std::string& instance, const std::string& id) {
   return instance + "-" + id;

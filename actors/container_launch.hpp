@@ -25,7 +25,8 @@ expected<container_launch> prepare_launch(driver_context& context, const runtime
                                           const cgroup_limits& limits,
                                           std::vector<std::string> command);
 
-/// The container's id, from the file that the engine writes into the run's folder; empty before that.
+/// The container's id, from the file that the engine writes into the run's folder; empty before
+/// that.
 std::string read_container_id(const std::string& folder);
 
 /// Did conmon say that the kernel killed something in the container for want of memory?

@@ -74,10 +74,11 @@ public:
         co_return expected<void>{};
       }
     }
-    co_return fail(errc::unavailable,
-                   fmt::format("remove container {}: {} after {} attempts; remove it with: {} rm -f {}",
-                               record_.handle.name, remains_, max_attempts, facts_.engine.binary,
-                               record_.handle.name));
+    co_return fail(
+        errc::unavailable,
+        fmt::format("remove container {}: {} after {} attempts; remove it with: {} rm -f {}",
+                    record_.handle.name, remains_, max_attempts, facts_.engine.binary,
+                    record_.handle.name));
   }
 
 private:
@@ -86,8 +87,8 @@ private:
            process_alive(context_.host, record_.handle.pid, record_.start_time);
   }
 
-  /// podman has removed the container itself (--rm), as the folders show that it and the OCI runtime
-  /// keep of each.
+  /// podman has removed the container itself (--rm), as the folders show that it and the OCI
+  /// runtime keep of each.
   bool engine_forgot_it() const {
     auto cid = read_container_id(record_.handle.folder);
     return !command_line_alive() && !cid.empty() && !facts_.storage.empty() &&
@@ -121,18 +122,17 @@ private:
     auto cid = read_container_id(record_.handle.folder);
     co_await end_monitors();
     bool forgotten = co_await remove_by_oci_runtime(cid);
-    bool cleared =
-        co_await clear_cgroups(context_, facts_.engine, record_.handle.cgroups);
+    bool cleared = co_await clear_cgroups(context_, facts_.engine, record_.handle.cgroups);
     if (!cleared) {
       remains_ = "its cgroup still has processes";
     }
     // A command line that was alive may have made the container after it was looked for.
-    bool certain = ended_before || (!cid.empty() && !facts_.storage.empty() &&
-                                    !folder_exists(facts_.storage, cid));
+    bool certain = ended_before ||
+                   (!cid.empty() && !facts_.storage.empty() && !folder_exists(facts_.storage, cid));
     if (removed && !certain) {
       remains_ = "its start was interrupted";
     }
-    co_return removed && certain && forgotten && cleared && !command_line_alive();
+    co_return removed&& certain&& forgotten&& cleared && !command_line_alive();
   }
 
   task<bool> remove_by_engine() {
@@ -169,7 +169,7 @@ private:
       co_return true;
     }
     std::vector<std::string> argv = {facts_.oci_binary, "--root", facts_.oci_root,
-                                     "delete", "-f", cid};
+                                     "delete",          "-f",     cid};
     auto result = co_await context_.run(std::move(argv), removal_budget);
     bool gone = !folder_exists(facts_.oci_root, cid);
     if (!gone) {
@@ -199,8 +199,8 @@ task<bool> ran_out_of_memory(driver_context& context, const runtime_facts& facts
     // podman's own OOMKilled is always false.
     co_return out_of_memory_was_seen(handle.folder);
   }
-  std::vector<std::string> argv = {facts.engine.binary, "inspect", "--format", "{{.State.OOMKilled}}",
-                                   handle.name};
+  std::vector<std::string> argv = {facts.engine.binary, "inspect", "--format",
+                                   "{{.State.OOMKilled}}", handle.name};
   auto result = co_await context.run(std::move(argv), removal_budget);
   co_return result && result->exit_code == 0 && result->out.starts_with("true");
 }

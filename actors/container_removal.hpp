@@ -11,18 +11,21 @@ namespace bulkhead {
 /// A container of ours while it exists.
 struct container_record {
   container_handle handle;
-  std::uint64_t start_time = 0; ///< of the command line's process; tells it from a later one of that pid
+  std::uint64_t start_time =
+      0; ///< of the command line's process; tells it from a later one of that pid
   cgroup_limits limits;
   bool booted = false;
 };
 
-/// Ends a container and removes all of it: its process, the engine's and the OCI runtime's records, and
-/// its cgroups. Costs no process when the command line has ended by itself and nothing is left.
-/// Idempotent. Errors: unavailable after several attempts (some 60 s at worst), naming what remains.
+/// Ends a container and removes all of it: its process, the engine's and the OCI runtime's records,
+/// and its cgroups. Costs no process when the command line has ended by itself and nothing is left.
+/// Idempotent. Errors: unavailable after several attempts (some 60 s at worst), naming what
+/// remains.
 task<expected<void>> remove_container(driver_context& context, const runtime_facts& facts,
                                       container_record record);
 
-/// Was the container's program killed for want of memory? Asked after it ended with 137, before removal.
+/// Was the container's program killed for want of memory? Asked after it ended with 137, before
+/// removal.
 task<bool> ran_out_of_memory(driver_context& context, const runtime_facts& facts,
                              container_handle handle);
 

@@ -17,10 +17,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// What an answer may take on top of a command's own budget.
-constexpr auto answer_margin = 5s;
 constexpr auto start_budget = 30s;
-constexpr auto folder_budget = 20s;
 /// The first run goes before what dead instances left.
 constexpr auto sweep_delay = 1s;
 constexpr std::int32_t killed_exit_code = 137;
@@ -64,72 +61,8 @@ task<void> answer(caf::typed_response_promise<caf::ok_atom> promise, const char*
 container_runtime_state::container_runtime_state(container_runtime_impl_actor::pointer self)
     : self{self} {}
 
-// -- what the parts of the driver ask others for ---------------------------------------------------
-
-template <class T, class Receiver, class... Ts>
-void container_runtime_state::ask(const Receiver& receiver, std::chrono::nanoseconds budget,
-                                  std::string what, driver_services::callback<T> done,
-                                  Ts&&... message) {
-  self->request(receiver, budget, std::forward<Ts>(message)...)
-      .then([done](T& result) { done(std::move(result)); },
-            [done, what = std::move(what)](const caf::error& reason) {
-              done(tl::unexpected{from_caf(reason, what)});
-            });
-}
-
-void container_runtime_state::connect() {
-  auto& services = context.services;
-  services.run = [this](process_spec spec, std::string input, std::chrono::milliseconds budget,
-                        auto done) {
-    auto due = deadline::at(self->clock().now() + budget);
-    auto what = fmt::format("run {} {}", spec.argv[0], spec.argv.size() > 1 ? spec.argv[1] : "");
-    ask<finished_process>(processes, budget + answer_margin, std::move(what), std::move(done),
-                          command_atom::value, std::move(spec), std::move(input), due);
-  };
-  services.spawn = [this](process_spec spec, auto done) {
-    ask<child_started>(processes, start_budget, "start a container", std::move(done),
-                       spawn_atom::value, std::move(spec),
-                       child_owner_actor{container_runtime_impl_actor{self}});
-  };
-  services.write = [this](child_id child, std::string bytes) {
-    self->send(processes, write_atom::value, child, std::move(bytes));
-  };
-  services.signal = [this](child_id child, std::int32_t signal) {
-    self->send(processes, signal_atom::value, child, signal);
-  };
-  services.kill_marked = [this](std::string value, auto done) {
-    ask<std::uint32_t>(processes, folder_budget, "end left-over processes", std::move(done),
-                       kill_marked_atom::value, std::move(value));
-  };
-  services.prepare_folders = [this](auto done) {
-    ask<instance_folders>(volumes, folder_budget, "make the instance's folders", std::move(done),
-                          prepare_atom::value);
-  };
-  services.grant_folders = [this](std::uint32_t guest, auto done) {
-    ask<std::string>(volumes, folder_budget, "share /projects", std::move(done), grant_atom::value,
-                     guest);
-  };
-  services.make_folder = [this](std::string id, auto done) {
-    ask<std::string>(volumes, folder_budget, "make a folder", std::move(done),
-                     run_folder_atom::value, std::move(id));
-  };
-  services.discard_folder = [this](std::string id) {
-    ask<caf::ok_atom>(
-        volumes, folder_budget, "remove folder " + id,
-        [log = context.env->log](expected<caf::ok_atom> result) {
-          if (!result) {
-            log->warn("{}", result.error().message);
-          }
-        },
-        discard_atom::value, id);
-  };
-  services.after = [this](std::chrono::milliseconds time, auto done) {
-    pauses[++last_pause] = std::move(done);
-    self->delayed_send(self, time, tick_atom::value, last_pause);
-  };
-}
-
-// -- finding the engine ----------------------------------------------------------------------------
+// -- finding the engine
+// ----------------------------------------------------------------------------
 
 task<expected<facts_ptr>> container_runtime_state::ensure(bool afresh) {
   if (facts && !afresh) {
@@ -180,9 +113,10 @@ task<expected<sweep_report>> container_runtime_state::sweep_now() {
   }
   auto result = co_await sweep(context, *found);
   if (result != sweep_report{}) {
-    context.env->log->info("removed what dead instances left: {} containers, {} processes, {} cgroups, "
-                           "{} folders",
-                           result.containers, result.processes, result.cgroups, result.folders);
+    context.env->log->info(
+        "removed what dead instances left: {} containers, {} processes, {} cgroups, "
+        "{} folders",
+        result.containers, result.processes, result.cgroups, result.folders);
   }
   co_return result;
 }
@@ -204,7 +138,8 @@ task<expected<runtime_report>> container_runtime_state::probe() {
   co_return result;
 }
 
-// -- a container's life ----------------------------------------------------------------------------
+// -- a container's life
+// ----------------------------------------------------------------------------
 
 task<expected<container_handle>> container_runtime_state::create(container_request request,
                                                                  child_owner_actor owner) {
@@ -214,8 +149,8 @@ task<expected<container_handle>> container_runtime_state::create(container_reque
   }
   auto limits = configured_limits(context.env->config);
   std::vector<std::string> command = {"python3", "-I", "-S", "/ipc/entrypoint.py"};
-  auto launch = prepare_launch(context, **found, request.id, request.folder, limits,
-                               std::move(command));
+  auto launch =
+      prepare_launch(context, **found, request.id, request.folder, limits, std::move(command));
   if (!launch) {
     co_return tl::unexpected{launch.error()};
   }
@@ -257,33 +192,35 @@ task<expected<exit_verdict>> container_runtime_state::classify(container_handle 
   if (exit.exit_code == killed_exit_code && last_facts) {
     bool exhausted = co_await ran_out_of_memory(context, *last_facts, handle);
     if (exhausted) {
-      co_return exit_verdict{{errc::out_of_memory,
-                              fmt::format("the code used more than the sandbox's {} MiB of memory; use "
-                                          "less, or raise MCP_BRIDGE_MEMORY",
-                                          context.env->config.memory / mebibyte)},
-                             exit.exit_code};
+      co_return exit_verdict{
+          {errc::out_of_memory,
+           fmt::format("the code used more than the sandbox's {} MiB of memory; use "
+                       "less, or raise MCP_BRIDGE_MEMORY",
+                       context.env->config.memory / mebibyte)},
+          exit.exit_code};
     }
   }
   if (!booted) {
     engine_failed();
     auto engine = last_facts ? last_facts->engine : engine_profile{};
-    co_return exit_verdict{explain_engine_failure("start a sandbox", engine, context.host,
-                                                  exit.exit_code, diagnosis),
-                           exit.exit_code};
+    co_return exit_verdict{
+        explain_engine_failure("start a sandbox", engine, context.host, exit.exit_code, diagnosis),
+        exit.exit_code};
   }
   if (exit.signal != 0 || exit.exit_code == killed_exit_code) {
     co_return exit_verdict{
         {errc::runtime_lost,
          exit.signal != 0
              ? fmt::format("the container engine's process was ended by signal {}", exit.signal)
-             : std::string{"the sandbox was killed from outside, or its code killed itself (SIGKILL)"}},
+             : std::string{"the sandbox was killed from outside, or its code killed itself "
+                           "(SIGKILL)"}},
         exit.exit_code};
   }
   if (engine_code && diagnosis.find("Error") != std::string::npos) {
-    co_return exit_verdict{{errc::runtime_lost,
-                            fmt::format("the container engine lost the sandbox (exit code {}): {}",
-                                        exit.exit_code, engine_complaint(diagnosis))},
-                           exit.exit_code};
+    co_return exit_verdict{
+        {errc::runtime_lost, fmt::format("the container engine lost the sandbox (exit code {}): {}",
+                                         exit.exit_code, engine_complaint(diagnosis))},
+        exit.exit_code};
   }
   co_return exit_verdict{{errc::none, {}}, exit.exit_code};
 }
@@ -297,8 +234,8 @@ task<expected<void>> container_runtime_state::destroy(container_handle handle) {
     co_return shared;
   }
   auto found = containers.find(id);
-  auto record = found != containers.end() ? found->second
-                                          : container_record{std::move(handle), 0, {}, false};
+  auto record =
+      found != containers.end() ? found->second : container_record{std::move(handle), 0, {}, false};
   auto used = last_facts;
   if (!used) {
     auto ensured = co_await ensure();
@@ -391,9 +328,10 @@ container_runtime(container_runtime_impl_actor::stateful_pointer<container_runti
                               host_view::real());
 }
 
-container_runtime_impl_actor::behavior_type container_runtime_on(
-  container_runtime_impl_actor::stateful_pointer<container_runtime_state> self, environment_ptr env,
-  process_host_actor processes, volume_manager_actor volumes, host_view host) {
+container_runtime_impl_actor::behavior_type
+container_runtime_on(container_runtime_impl_actor::stateful_pointer<container_runtime_state> self,
+                     environment_ptr env, process_host_actor processes,
+                     volume_manager_actor volumes, host_view host) {
   auto& state = self->state;
   state.processes = std::move(processes);
   state.volumes = std::move(volumes);

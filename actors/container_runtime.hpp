@@ -12,6 +12,7 @@
 #include "actors/container_removal.hpp"
 #include "actors/driver_context.hpp"
 #include "actors/environment.hpp"
+#include "actors/errors.hpp"
 #include "actors/interfaces.hpp"
 #include "actors/runtime_probe.hpp"
 #include "actors/task.hpp"
@@ -19,15 +20,14 @@
 namespace bulkhead {
 
 /// The driver owns the containers of its probes, besides the interface that all see.
-using container_runtime_impl_actor = container_runtime_actor::extend<
-  caf::reacts_to<child_output>,
-  caf::reacts_to<child_written>,
-  caf::reacts_to<child_exited>,
-  /// A pause of one of the driver's tasks is over.
-  caf::reacts_to<tick_atom, std::uint64_t>>;
+using container_runtime_impl_actor =
+    container_runtime_actor::extend<caf::reacts_to<child_output>, caf::reacts_to<child_written>,
+                                    caf::reacts_to<child_exited>,
+                                    /// A pause of one of the driver's tasks is over.
+                                    caf::reacts_to<tick_atom, std::uint64_t>>;
 
-/// The driver of podman's and docker's command line. Requests are coroutines (see task.hpp) that this
-/// actor runs; what they share is `context`.
+/// The driver of podman's and docker's command line. Requests are coroutines (see task.hpp) that
+/// this actor runs; what they share is `context`.
 struct container_runtime_state {
   explicit container_runtime_state(container_runtime_impl_actor::pointer self);
   container_runtime_impl_actor::behavior_type make_behavior();
@@ -71,13 +71,25 @@ struct container_runtime_state {
   static inline const char* name = "container-runtime";
 };
 
+template <class T, class Receiver, class... Ts>
+void container_runtime_state::ask(const Receiver& receiver, std::chrono::nanoseconds budget,
+                                  std::string what, driver_services::callback<T> done,
+                                  Ts&&... message) {
+  self->request(receiver, budget, std::forward<Ts>(message)...)
+      .then([done](T& result) { done(std::move(result)); },
+            [done, what = std::move(what)](const caf::error& reason) {
+              done(tl::unexpected{from_caf(reason, what)});
+            });
+}
+
 container_runtime_impl_actor::behavior_type
 container_runtime(container_runtime_impl_actor::stateful_pointer<container_runtime_state> self,
                   environment_ptr env, process_host_actor processes, volume_manager_actor volumes);
 
 /// The same on a host that a test has made up.
-container_runtime_impl_actor::behavior_type container_runtime_on(
-  container_runtime_impl_actor::stateful_pointer<container_runtime_state> self, environment_ptr env,
-  process_host_actor processes, volume_manager_actor volumes, host_view host);
+container_runtime_impl_actor::behavior_type
+container_runtime_on(container_runtime_impl_actor::stateful_pointer<container_runtime_state> self,
+                     environment_ptr env, process_host_actor processes,
+                     volume_manager_actor volumes, host_view host);
 
 } // namespace bulkhead

@@ -8,13 +8,23 @@ namespace bulkhead {
 
 namespace {
 
-/// Where engines keep their state and configuration, and how docker finds its daemon. No proxies, no
-/// NOTIFY_SOCKET: podman would hand them on.
-constexpr std::array passed_on = {
-    "HOME",           "USER",          "LOGNAME",          "TMPDIR",
-    "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME",  "DBUS_SESSION_BUS_ADDRESS",
-    "CONTAINERS_CONF", "CONTAINERS_STORAGE_CONF", "DOCKER_HOST", "DOCKER_CONTEXT",
-    "DOCKER_CONFIG",  "DOCKER_CERT_PATH", "DOCKER_TLS_VERIFY"};
+/// Where engines keep their state and configuration, and how docker finds its daemon. No proxies,
+/// no NOTIFY_SOCKET: podman would hand them on.
+constexpr std::array passed_on = {"HOME",
+                                  "USER",
+                                  "LOGNAME",
+                                  "TMPDIR",
+                                  "XDG_RUNTIME_DIR",
+                                  "XDG_CONFIG_HOME",
+                                  "XDG_DATA_HOME",
+                                  "DBUS_SESSION_BUS_ADDRESS",
+                                  "CONTAINERS_CONF",
+                                  "CONTAINERS_STORAGE_CONF",
+                                  "DOCKER_HOST",
+                                  "DOCKER_CONTEXT",
+                                  "DOCKER_CONFIG",
+                                  "DOCKER_CERT_PATH",
+                                  "DOCKER_TLS_VERIFY"};
 
 std::string engine_path(const environment& env, const host_view& host) {
   auto own = env.variable("PATH").value_or("");

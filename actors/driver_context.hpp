@@ -14,8 +14,8 @@
 
 namespace bulkhead {
 
-/// What the driver asks other actors for, each with a callback for the answer. The driver actor fills
-/// this in with requests; the parts of the driver see functions only.
+/// What the driver asks other actors for, each with a callback for the answer. The driver actor
+/// fills this in with requests; the parts of the driver see functions only.
 struct driver_services {
   template <class T>
   using callback = std::function<void(expected<T>)>;
@@ -41,7 +41,7 @@ struct driver_context {
   environment_ptr env;
   host_view host;
   driver_services services;
-  instance_folders folders; ///< filled in before the first container
+  instance_folders folders;                    ///< filled in before the first container
   std::map<child_id, probe_session*> sessions; ///< the driver's own children
 
   /// Runs an engine's command line. Errors: what `run` answers; an exit code isn't one.

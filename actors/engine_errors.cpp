@@ -35,16 +35,19 @@ constexpr std::array remedies = {
     remedy{"cannot find UID/GID for user",
            "give the account sub-uids, as root: usermod --add-subuids 100000-165535 --add-subgids "
            "100000-165535 {}; then: podman system migrate"},
-    remedy{"not enough IDs available",
-           "give the account 65,536 sub-uids and sub-gids in /etc/subuid and /etc/subgid, then: podman "
-           "system migrate"},
-    remedy{"permission denied while trying to connect to the Docker daemon",
-           "add {} to the group docker, set DOCKER_HOST to a rootless daemon's socket, or use podman"},
-    remedy{"Got permission denied",
-           "add {} to the group docker, set DOCKER_HOST to a rootless daemon's socket, or use podman"},
-    remedy{"Cannot connect to the Docker daemon",
-           "start it (systemctl --user start docker, or dockerd-rootless.sh), or set DOCKER_HOST or "
-           "MCP_BRIDGE_RUNTIME"},
+    remedy{"not enough IDs available", "give the account 65,536 sub-uids and sub-gids in "
+                                       "/etc/subuid and /etc/subgid, then: podman "
+                                       "system migrate"},
+    remedy{
+        "permission denied while trying to connect to the Docker daemon",
+        "add {} to the group docker, set DOCKER_HOST to a rootless daemon's socket, or use podman"},
+    remedy{
+        "Got permission denied",
+        "add {} to the group docker, set DOCKER_HOST to a rootless daemon's socket, or use podman"},
+    remedy{
+        "Cannot connect to the Docker daemon",
+        "start it (systemctl --user start docker, or dockerd-rootless.sh), or set DOCKER_HOST or "
+        "MCP_BRIDGE_RUNTIME"},
     remedy{"Cannot connect to Podman", "start the Podman machine: podman machine start"},
     remedy{"unable to connect to Podman", "start the Podman machine: podman machine start"},
     remedy{"cgroups in hybrid mode not supported", "install runc, which copes with such a host"},
@@ -65,7 +68,8 @@ constexpr std::array remedies = {
 std::string advice_for(std::string_view err, const host_view& host) {
   if (is_missing_controller(err)) {
     return "let systemd delegate the controllers: systemctl edit user@.service, [Service] "
-           "Delegate=cpu cpuset io memory pids, then log in again; or unset MCP_BRIDGE_CPUS if it is cpu";
+           "Delegate=cpu cpuset io memory pids, then log in again; or unset MCP_BRIDGE_CPUS if it "
+           "is cpu";
   }
   auto found = std::find_if(remedies.begin(), remedies.end(),
                             [&](const remedy& each) { return mentions(err, each.sign); });
@@ -116,9 +120,8 @@ std::string engine_complaint(std::string_view err) {
 error explain_engine_failure(std::string_view action, const engine_profile& engine,
                              const host_view& host, std::int32_t exit_code, std::string_view err) {
   const auto* name = engine.engine == container_engine::podman ? "podman" : "docker";
-  return {errc::unavailable,
-          fmt::format("{}: {} exited with {}: {}; {}", action, name, exit_code,
-                      engine_complaint(err), advice_for(err, host))};
+  return {errc::unavailable, fmt::format("{}: {} exited with {}: {}; {}", action, name, exit_code,
+                                         engine_complaint(err), advice_for(err, host))};
 }
 
 bool is_host_refusal(std::int32_t exit_code, std::string_view err) {

@@ -14,13 +14,13 @@ namespace bulkhead {
 /// characters are left out and it is cut at 400 bytes.
 std::string engine_complaint(std::string_view err);
 
-/// What an engine's failure means to the user: unavailable, with the remedy where the complaint is a
-/// known one. `action` says what failed, e.g. "start a sandbox".
+/// What an engine's failure means to the user: unavailable, with the remedy where the complaint is
+/// a known one. `action` says what failed, e.g. "start a sandbox".
 error explain_engine_failure(std::string_view action, const engine_profile& engine,
                              const host_view& host, std::int32_t exit_code, std::string_view err);
 
-/// Does the complaint say that the OCI runtime or the cgroups refuse this host (rather than this one
-/// container)? Then another OCI runtime, or running without the engine's limits, may work.
+/// Does the complaint say that the OCI runtime or the cgroups refuse this host (rather than this
+/// one container)? Then another OCI runtime, or running without the engine's limits, may work.
 bool is_host_refusal(std::int32_t exit_code, std::string_view err);
 
 /// Does it say that a cgroup controller isn't delegated to this account?

@@ -18,7 +18,6 @@ constexpr std::string_view vfs_warning =
     "driver = \"overlay\" into ~/.config/containers/storage.conf, then: podman system reset, and "
     "build the image again";
 
-
 constexpr auto command_budget = 20s;
 
 std::vector<std::string> split(const std::string& line, char separator) {
@@ -68,14 +67,15 @@ private:
         return {};
       }
     }
-    return fail(errc::unavailable,
-                wanted.empty()
-                    ? std::string{"find a container engine: neither podman nor docker is on PATH; install "
-                                  "podman (Debian: apt install podman uidmap crun), or name one in "
-                                  "MCP_BRIDGE_RUNTIME"}
-                    : fmt::format("find the container engine: MCP_BRIDGE_RUNTIME says \"{}\", which isn't "
-                                  "an executable on PATH; install it or correct the setting",
-                                  wanted));
+    return fail(
+        errc::unavailable,
+        wanted.empty()
+            ? std::string{"find a container engine: neither podman nor docker is on PATH; install "
+                          "podman (Debian: apt install podman uidmap crun), or name one in "
+                          "MCP_BRIDGE_RUNTIME"}
+            : fmt::format("find the container engine: MCP_BRIDGE_RUNTIME says \"{}\", which isn't "
+                          "an executable on PATH; install it or correct the setting",
+                          wanted));
   }
 
   /// Is it rootless, or may it be rootful? Does the account have what rootless needs?
@@ -101,27 +101,31 @@ private:
   }
 
   std::string rootful_refusal() const {
-    return podman()
-               ? "use podman: this process is root, and root's containers aren't confined to an account; "
-                 "run as an ordinary user, or set up the account \"bulkhead\" once (deploy/setup.sh) and "
-                 "start as root, or accept the risk with MCP_BRIDGE_ALLOW_ROOTFUL=1"
-               : "use docker: its daemon runs as root; use podman or a rootless docker daemon "
-                 "(DOCKER_HOST=unix://$XDG_RUNTIME_DIR/docker.sock), or accept the risk with "
-                 "MCP_BRIDGE_ALLOW_ROOTFUL=1";
+    return podman() ? "use podman: this process is root, and root's containers aren't confined to "
+                      "an account; "
+                      "run as an ordinary user, or set up the account \"bulkhead\" once "
+                      "(deploy/setup.sh) and "
+                      "start as root, or accept the risk with MCP_BRIDGE_ALLOW_ROOTFUL=1"
+                    : "use docker: its daemon runs as root; use podman or a rootless docker daemon "
+                      "(DOCKER_HOST=unix://$XDG_RUNTIME_DIR/docker.sock), or accept the risk with "
+                      "MCP_BRIDGE_ALLOW_ROOTFUL=1";
   }
 
   task<expected<void>> ask_docker() {
     std::vector<std::string> argv = {
         "info", "--format",
         "{{.ServerVersion}}|{{.CgroupVersion}}|{{.DefaultRuntime}}|{{json .SecurityOptions}}"};
-    auto line = co_await run_engine(context_, facts_.engine, "reach the docker daemon", std::move(argv));
+    auto line =
+        co_await run_engine(context_, facts_.engine, "reach the docker daemon", std::move(argv));
     if (!line) {
       co_return tl::unexpected{line.error()};
     }
     auto fields = split(*line, '|');
     if (fields.size() < 4) {
-      co_return fail(errc::unavailable, fmt::format("read docker's info: \"{}\" isn't what it answers "
-                                                    "when its daemon runs; start the daemon", *line));
+      co_return fail(errc::unavailable,
+                     fmt::format("read docker's info: \"{}\" isn't what it answers "
+                                 "when its daemon runs; start the daemon",
+                                 *line));
     }
     facts_.report.version = fields[0];
     facts_.report.cgroup_mode = "v" + fields[1];
@@ -133,24 +137,31 @@ private:
   task<expected<void>> find_image() {
     const auto& image = context_.env->config.image;
     std::vector<std::string> argv = {
-        facts_.engine.binary, "image", "inspect", "--format",
-        podman() ? "{{.Id}}|{{.GraphDriver.Name}}|{{index .GraphDriver.Data \"UpperDir\"}}" : "{{.Id}}",
+        facts_.engine.binary,
+        "image",
+        "inspect",
+        "--format",
+        podman() ? "{{.Id}}|{{.GraphDriver.Name}}|{{index .GraphDriver.Data \"UpperDir\"}}"
+                 : "{{.Id}}",
         image};
     auto result = co_await context_.run(std::move(argv), command_budget);
     if (!result) {
-      co_return tl::unexpected{error{errc::unavailable, "look for the image: " + result.error().message}};
+      co_return tl::unexpected{
+          error{errc::unavailable, "look for the image: " + result.error().message}};
     }
     if (result->exit_code != 0) {
       bool missing = result->err.find("not known") != std::string::npos ||
                      result->err.find("No such image") != std::string::npos ||
                      result->err.find("no such image") != std::string::npos;
       if (missing) {
-        co_return fail(errc::unavailable,
-                       fmt::format("container image \"{}\" is not in {}'s store; build it with: bulkhead "
-                                   "image build", image, facts_.report.engine));
+        co_return fail(
+            errc::unavailable,
+            fmt::format("container image \"{}\" is not in {}'s store; build it with: bulkhead "
+                        "image build",
+                        image, facts_.report.engine));
       }
-      co_return tl::unexpected{explain_engine_failure("look for the image", facts_.engine,
-                                                      context_.host, result->exit_code, result->err)};
+      co_return tl::unexpected{explain_engine_failure(
+          "look for the image", facts_.engine, context_.host, result->exit_code, result->err)};
     }
     take_image(first_line(result->out));
     co_return expected<void>{};
@@ -177,7 +188,9 @@ private:
 
 } // namespace
 
-std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+std::string first_line(const std::string& text) {
+  return text.substr(0, text.find('\n'));
+}
 
 task<expected<std::string>> run_engine(driver_context& context, engine_profile engine,
                                        const char* action, std::vector<std::string> arguments) {
@@ -188,8 +201,8 @@ task<expected<std::string>> run_engine(driver_context& context, engine_profile e
                    fmt::format("{}: {}; see: bulkhead doctor", action, result.error().message));
   }
   if (result->exit_code != 0) {
-    co_return tl::unexpected{explain_engine_failure(action, engine, context.host, result->exit_code,
-                                                    result->err)};
+    co_return tl::unexpected{
+        explain_engine_failure(action, engine, context.host, result->exit_code, result->err)};
   }
   co_return first_line(result->out);
 }

@@ -8,13 +8,13 @@
 
 namespace bulkhead {
 
-/// Finds the engine that the settings name, or podman, or docker, and checks that it may be used by this
-/// account and that it has the image; no container is started for that. Fills in what it learns. Errors:
-/// unavailable, each with its remedy.
+/// Finds the engine that the settings name, or podman, or docker, and checks that it may be used by
+/// this account and that it has the image; no container is started for that. Fills in what it
+/// learns. Errors: unavailable, each with its remedy.
 task<expected<void>> find_engine_and_image(driver_context& context, runtime_facts& facts);
 
-/// Runs the engine with `arguments`; answers the first line it writes. Errors: unavailable, also for an
-/// exit code other than 0.
+/// Runs the engine with `arguments`; answers the first line it writes. Errors: unavailable, also
+/// for an exit code other than 0.
 task<expected<std::string>> run_engine(driver_context& context, engine_profile engine,
                                        const char* action, std::vector<std::string> arguments);
 

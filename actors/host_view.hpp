@@ -21,8 +21,8 @@ struct host_view {
   std::string proc = "/proc";
   std::string subuid_file = "/etc/subuid";
   std::string run = "/run";
-  /// Searched after PATH: some distributions have OCI runtimes in /usr/sbin, which users often don't
-  /// have on their PATH.
+  /// Searched after PATH: some distributions have OCI runtimes in /usr/sbin, which users often
+  /// don't have on their PATH.
   std::string system_path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
   std::shared_ptr<cgroup_files> cgroups;
 
@@ -59,7 +59,8 @@ std::optional<sub_uids> find_sub_uids(const host_view& host);
 /// A file's text, at most 1 MiB; nothing when it can't be read.
 std::optional<std::string> read_small_file(const std::string& path);
 
-/// Replaces a file: written beside it with `mode`, then renamed. Errors: unavailable, with the path and the cause.
+/// Replaces a file: written beside it with `mode`, then renamed. Errors: unavailable, with the path
+/// and the cause.
 expected<void> write_small_file(const std::string& path, std::string_view text, unsigned mode);
 
 } // namespace bulkhead

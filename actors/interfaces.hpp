@@ -254,6 +254,9 @@ using front_end_actor = caf::typed_actor<
   caf::reacts_to<line_atom, std::string>,
   /// A line over the limit arrived and was dropped (the I/O thread sends this).
   caf::reacts_to<line_atom>,
+  /// The session has dealt with that many bytes of lines, and with their answers as far as they are
+  /// ready; as many more may be read.
+  caf::reacts_to<credit_atom, std::uint64_t>,
   /// The client closed its end (the I/O thread sends this).
   caf::reacts_to<input_end_atom>,
   /// All that was written reached the client or never will (the I/O thread sends this).

@@ -1,5 +1,7 @@
 #include "actors/invocation.hpp"
 
+#include <utility>
+
 #include <caf/all.hpp>
 #include <fmt/format.h>
 
@@ -145,9 +147,23 @@ void invocation_state::take_output(guest_output& output) {
     self->send(sandbox, credit_atom::value, std::uint32_t{1});
     return;
   }
-  auto credit = [this] { self->send(sandbox, credit_atom::value, std::uint32_t{1}); };
+  ++outputs_shown;
+  auto credit = [this] {
+    auto events = --outputs_shown == 0 ? 1 + std::exchange(credit_withheld, 0) : 1;
+    self->send(sandbox, credit_atom::value, events);
+  };
   self->request(request.output, request.timeout, std::move(output))
       .then([credit](caf::ok_atom) { credit(); }, [credit](const caf::error&) { credit(); });
+}
+
+void invocation_state::dealt_with_call() {
+  // Credit is given in the order of the events: that for a small call would else come back as that
+  // for a large output before it, and an observer that is slow would be no brake.
+  if (outputs_shown > 0) {
+    ++credit_withheld;
+  } else {
+    self->send(sandbox, credit_atom::value, std::uint32_t{1});
+  }
 }
 
 void invocation_state::report(std::string message) {
@@ -164,11 +180,11 @@ invocation_impl_actor::behavior_type invocation_state::make_behavior() {
       [this](const sandbox_up&) { up(); },
       [this](guest_output& output) { take_output(output); },
       [this](guest_call& call) {
-        self->send(sandbox, credit_atom::value, std::uint32_t{1});
+        dealt_with_call();
         take_call(call);
       },
       [this](const refused_call& call) {
-        self->send(sandbox, credit_atom::value, std::uint32_t{1});
+        dealt_with_call();
         context.env->log->info("run {}: call {} refused: {}", request.id, call.id,
                                call.reason.message);
       },

@@ -58,6 +58,7 @@ struct invocation_state {
   void cut_short(run_status status, error reason);
   void finish(run_status status);
   void take_output(guest_output& output);
+  void dealt_with_call();
   void report(std::string message);
 
   // Calls from the code (invocation_calls.cpp).
@@ -96,6 +97,8 @@ struct invocation_state {
   std::map<std::uint64_t, memory_budget::share> open_calls;
   output_capture out;
   output_capture err;
+  std::uint32_t outputs_shown = 0;  ///< those that the observer hasn't dealt with
+  std::uint32_t credit_withheld = 0; ///< for calls that came after such outputs
   run_answer answer;
   caf::typed_response_promise<run_answer> promise;
   std::chrono::steady_clock::time_point due;

@@ -232,6 +232,10 @@ void invocation_state::query_documents(link& to, const guest_call& call) {
 }
 
 void invocation_state::search(const guest_call& call) {
+  if (!call.server.empty() && find_link(call.server) == nullptr) {
+    refuse_unknown_server(call);
+    return;
+  }
   searches.push_back(call);
   finish_searches();
 }

@@ -54,9 +54,10 @@ std::string limits_remedy(const runtime_facts& facts, const host_view& host) {
   if (facts.engine.engine == container_engine::docker) {
     return "use docker with cgroup v2, or podman with a delegated cgroup (deploy/setup.sh)";
   }
-  return fmt::format("delegate cgroups to account {} once, as root: deploy/setup.sh; or boot with cgroup "
-                     "v2 (systemd.unified_cgroup_hierarchy=1)",
-                     host.account.empty() ? std::to_string(host.uid) : host.account);
+  return fmt::format(
+      "delegate cgroups to account {} once, as root: deploy/setup.sh; or boot with cgroup "
+      "v2 (systemd.unified_cgroup_hierarchy=1)",
+      host.account.empty() ? std::to_string(host.uid) : host.account);
 }
 
 } // namespace bulkhead

@@ -35,6 +35,18 @@ using mcp_client_impl_actor = mcp_client_actor::extend<
 process_spec upstream_process(const environment& env, const server_entry& entry,
                               const std::string& marker);
 
+/// A running tools/list.
+struct tool_listing {
+  std::uint64_t request = 0;
+  std::chrono::steady_clock::time_point due;
+  std::vector<tool_document> tools;
+  std::set<std::string> names;
+  std::set<std::string> cursors;
+  std::size_t pages = 0;
+  std::size_t bytes = 0;
+  std::optional<std::chrono::milliseconds> time_to_live;
+};
+
 /// One upstream MCP server over stdio: started on demand, kept warm, restarted within a budget. Its
 /// failures are answers to whoever waits, never its own end.
 struct mcp_client_state {
@@ -56,18 +68,6 @@ struct mcp_client_state {
   /// How far the end of the process has come.
   enum class stop_step : std::uint8_t { none, input_closed, terminated, killed, reaping };
 
-  /// A running tools/list.
-  struct listing {
-    std::uint64_t request = 0;
-    time_point due;
-    std::vector<tool_document> tools;
-    std::set<std::string> names;
-    std::set<std::string> cursors;
-    std::size_t pages = 0;
-    std::size_t bytes = 0;
-    std::optional<std::chrono::milliseconds> time_to_live;
-  };
-
   struct documents_waiter {
     caf::typed_response_promise<documents_ptr> promise;
     time_point due;
@@ -83,7 +83,7 @@ struct mcp_client_state {
   // The process (mcp_client_process.cpp).
   void ensure_started();
   void spawn();
-  void start_failed(error reason);
+  void start_failed(const error& reason);
   void child_ended(const child_exited& exit);
   void take_output(child_output& output);
   void give_credit(stream_id stream, std::uint64_t bytes);
@@ -96,7 +96,7 @@ struct mcp_client_state {
   void reap();
   void process_is_gone();
   void confirm_stop();
-  void abandon(error reason);
+  void abandon(const error& reason);
 
   // Time (mcp_client.cpp).
   time_point now();
@@ -152,9 +152,9 @@ struct mcp_client_state {
   server_entry entry;
 
   phase current = phase::idle;
+  bool told_to_stop = false;
   std::uint64_t last_request = 0;
   std::string last_error;
-  bool told_to_stop = false;
   std::vector<caf::typed_response_promise<caf::ok_atom>> stop_promises;
   std::optional<time_point> armed;
 
@@ -169,8 +169,8 @@ struct mcp_client_state {
   std::uint64_t unwritten = 0;
   std::uint64_t owed_credit[2] = {0, 0};
   memory_budget::share partial_line;
-  stop_step step = stop_step::none;
   std::optional<time_point> step_due;
+  stop_step step = stop_step::none;
 
   // The handshake.
   upstream::era generation = upstream::era::unknown; ///< also of later processes
@@ -189,7 +189,7 @@ struct mcp_client_state {
   mcp_call_table calls;
   std::deque<std::uint64_t> cancelled_early; ///< cancels that overtook their calls
   std::vector<documents_waiter> waiters;
-  std::optional<listing> list;
+  std::optional<tool_listing> list;
   documents_ptr documents;
   bool documents_changed = true; ///< must be listed anew
   std::optional<time_point> documents_expire;

@@ -115,7 +115,7 @@ void mcp_client_state::spawn() {
 }
 
 /// Whoever waits for the start learns why it failed; the next request starts afresh.
-void mcp_client_state::start_failed(error reason) {
+void mcp_client_state::start_failed(const error& reason) {
   note_failure(reason);
   start_due.reset();
   if (child) {
@@ -160,7 +160,7 @@ void mcp_client_state::child_ended(const child_exited& exit) {
 }
 
 /// Answers all who wait and forgets what was known of the process.
-void mcp_client_state::abandon(error reason) {
+void mcp_client_state::abandon(const error& reason) {
   list.reset();
   fail_waiting(reason);
 }

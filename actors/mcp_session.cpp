@@ -251,7 +251,10 @@ mcp_session_impl_actor::behavior_type mcp_session_state::make_behavior() {
   self->set_down_handler([this](const caf::down_msg& down) { lost(down); });
   return {
       [this](run_progress& step) { progressed(step.run, step.message); },
-      [this](message_atom, std::string& text) { take_message(text); },
+      [this](message_atom, const std::string& text) {
+        take_message(text);
+        self->send(out, credit_atom::value, std::uint64_t{text.size() + 1});
+      },
       [this](refuse_atom, error& reason) {
         if (now == phase::open) {
           refuse({}, {rpc_code::invalid_request, std::move(reason.message), {}});

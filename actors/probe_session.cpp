@@ -13,7 +13,8 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// An image's first container may be copied for the user namespace, which takes a second for each 64 MB.
+/// An image's first container may be copied for the user namespace, which takes a second for each
+/// 64 MB.
 constexpr auto answer_budget = 30s;
 constexpr std::size_t longest_answer = 64 * kibibyte;
 
@@ -93,8 +94,8 @@ task<expected<std::string>> probe_session::next_line() {
     }
     if (exit_) {
       ++*wait_number_;
-      co_return tl::unexpected{explain_engine_failure("start a sandbox", facts_.engine, context_.host,
-                                                      exit_->exit_code, complaint_)};
+      co_return tl::unexpected{explain_engine_failure("start a sandbox", facts_.engine,
+                                                      context_.host, exit_->exit_code, complaint_)};
     }
     if (received_.size() > longest_answer) {
       co_return fail(errc::unavailable, "probe the sandbox: its answer is too long");
@@ -102,10 +103,11 @@ task<expected<std::string>> probe_session::next_line() {
     completion<bool> event{[this](auto done) { waiting_ = std::move(done); }};
     bool in_time = co_await event;
     if (!in_time) {
-      co_return fail(errc::unavailable,
-                     fmt::format("probe the sandbox: container {} said nothing for {} s; see what the "
-                                 "engine says: {} ps -a",
-                                 record_.handle.name, answer_budget.count(), facts_.engine.binary));
+      co_return fail(
+          errc::unavailable,
+          fmt::format("probe the sandbox: container {} said nothing for {} s; see what the "
+                      "engine says: {} ps -a",
+                      record_.handle.name, answer_budget.count(), facts_.engine.binary));
     }
   }
 }
@@ -124,7 +126,9 @@ task<expected<void>> probe_session::close() {
   co_return removed;
 }
 
-probe_session::~probe_session() { context_.sessions.erase(record_.handle.child); }
+probe_session::~probe_session() {
+  context_.sessions.erase(record_.handle.child);
+}
 
 void probe_session::take(const child_output& output) {
   if (output.stream == stream_id::out) {

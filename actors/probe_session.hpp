@@ -10,8 +10,8 @@
 
 namespace bulkhead {
 
-/// A container that runs bulkhead_probe.py (in /ipc) and answers its commands. It is started, limited
-/// and removed exactly as a run's container is.
+/// A container that runs bulkhead_probe.py (in /ipc) and answers its commands. It is started,
+/// limited and removed exactly as a run's container is.
 class probe_session {
 public:
   probe_session(driver_context& context, const runtime_facts& facts)
@@ -19,8 +19,8 @@ public:
   probe_session(const probe_session&) = delete;
   ~probe_session();
 
-  /// Starts it and waits for its first line; answers the image's Python version. Errors: unavailable
-  /// with the engine's complaint; `exit_code` and `complaint` then tell more.
+  /// Starts it and waits for its first line; answers the image's Python version. Errors:
+  /// unavailable with the engine's complaint; `exit_code` and `complaint` then tell more.
   task<expected<std::string>> open(cgroup_limits limits);
 
   /// Sends one command line and waits for the answer, one line of JSON.

@@ -1,5 +1,6 @@
 #include "actors/process_host.hpp"
 
+#include <algorithm>
 #include <csignal>
 
 #include <boost/asio/post.hpp>
@@ -142,7 +143,7 @@ void process_host_state::started(child_id id, const io::child_ptr& process, cons
   auto& entry = found->second;
   if (!process) {
     entry.promise.deliver(to_caf(failure));
-    children.erase(found);
+    forget(id);
     return;
   }
   entry.process = process;
@@ -162,6 +163,8 @@ void process_host_state::owner_died(const caf::actor_addr& owner) {
       continue;
     }
     if (!entry->second.process) {
+      entry->second.promise.deliver(
+          to_caf(errc::closed, "start process: its owner ended meanwhile"));
       entry = children.erase(entry);
       continue;
     }
@@ -170,6 +173,21 @@ void process_host_state::owner_died(const caf::actor_addr& owner) {
       process.signal(SIGKILL);
     });
     ++entry;
+  }
+}
+
+void process_host_state::forget(child_id id) {
+  auto found = children.find(id);
+  if (found == children.end()) {
+    return;
+  }
+  auto owner = found->second.owner.address();
+  children.erase(found);
+  // One demonitor ends all monitoring of an actor: not while it owns another child.
+  if (std::none_of(children.begin(), children.end(), [&](const auto& entry) {
+        return entry.second.owner.address() == owner;
+      })) {
+    self->demonitor(owner);
   }
 }
 
@@ -208,13 +226,7 @@ process_host_impl_actor::behavior_type process_host_state::make_behavior() {
       [this](spawn_atom, child_id id, const io::child_ptr& process, const error& failure) {
         started(id, process, failure);
       },
-      [this](const child_exited& exit) {
-        if (auto found = children.find(exit.id); found != children.end()) {
-          auto owner = found->second.owner;
-          children.erase(found);
-          self->demonitor(owner.address());
-        }
-      },
+      [this](const child_exited& exit) { forget(exit.id); },
       [this](command_atom, child_id id, finished_process& result, bool late) {
         if (auto found = commands.find(id); found != commands.end()) {
           auto& entry = found->second;

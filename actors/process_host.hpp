@@ -59,6 +59,7 @@ struct process_host_state {
   caf::result<finished_process> run(process_spec& spec, std::string& input, deadline due);
   void started(child_id id, const io::child_ptr& process, const error& failure);
   void owner_died(const caf::actor_addr& owner);
+  void forget(child_id id);
   template <class Function>
   void with_child(child_id id, Function function);
 

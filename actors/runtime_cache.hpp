@@ -16,12 +16,13 @@ namespace bulkhead {
 /// XDG_CACHE_HOME/bulkhead/probe.json, or the same below ~/.cache.
 std::string probe_cache_path(const environment& env);
 
-/// Engine and OCI runtimes (path, size, time of change), image, boot, account, cgroups, the settings
-/// that matter and our own version.
+/// Engine and OCI runtimes (path, size, time of change), image, boot, account, cgroups, the
+/// settings that matter and our own version.
 nlohmann::json probe_cache_key(const driver_context& context, const engine_profile& engine,
                                const std::string& image_id);
 
-/// The findings kept under `key`; nothing when there are none or the file is not of this account alone.
+/// The findings kept under `key`; nothing when there are none or the file is not of this account
+/// alone.
 std::optional<runtime_facts> load_probe(const driver_context& context, const nlohmann::json& key);
 
 /// Keeps findings; a cache that can't be written is only logged.

@@ -14,9 +14,9 @@ namespace bulkhead {
 struct runtime_facts {
   runtime_report report;
   engine_profile engine;
-  std::string oci_binary;                ///< path of the OCI runtime; empty under docker
-  std::string oci_root;                  ///< its state folder: one folder a container; may be empty
-  std::string storage;                   ///< the engine's folder with one folder a container; may be empty
+  std::string oci_binary; ///< path of the OCI runtime; empty under docker
+  std::string oci_root;   ///< its state folder: one folder a container; may be empty
+  std::string storage;    ///< the engine's folder with one folder a container; may be empty
   std::vector<cgroup_base> cgroup_bases; ///< v1, delegated; empty elsewhere
   std::uint32_t outside_uid = 0;         ///< the guest's uid as the host sees it
   bool memory_enforced = false;

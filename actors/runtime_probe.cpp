@@ -117,7 +117,8 @@ private:
       co_return expected<void>{};
     }
     std::vector<std::string> ask_version = {"version", "--format", "{{.Client.Version}}"};
-    auto version = co_await run_engine(context_, facts_->engine, "ask podman's version", std::move(ask_version));
+    auto version = co_await run_engine(context_, facts_->engine, "ask podman's version",
+                                       std::move(ask_version));
     if (!version) {
       co_return tl::unexpected{version.error()};
     }
@@ -138,15 +139,16 @@ private:
           "enter podman's user namespace", facts_->engine, context_.host,
           result ? result->exit_code : -1, result ? result->err : result.error().message)};
     }
-    // Without the account in it (nomap), a container's uid 0 is the account's first sub-uid, which is
-    // uid 1 of the namespace that this map describes.
+    // Without the account in it (nomap), a container's uid 0 is the account's first sub-uid, which
+    // is uid 1 of the namespace that this map describes.
     auto outside = map_uid(result->out, uid + 1);
     if (!outside) {
-      co_return fail(errc::unavailable,
-                     fmt::format("map the sandbox's user {}: account {} has too few sub-uids; as root: "
-                                 "usermod --add-subuids 100000-165535 --add-subgids 100000-165535 {}; then: "
-                                 "podman system migrate", uid, context_.host.account,
-                                 context_.host.account));
+      co_return fail(
+          errc::unavailable,
+          fmt::format("map the sandbox's user {}: account {} has too few sub-uids; as root: "
+                      "usermod --add-subuids 100000-165535 --add-subgids 100000-165535 {}; then: "
+                      "podman system migrate",
+                      uid, context_.host.account, context_.host.account));
     }
     facts_->outside_uid = *outside;
     co_return expected<void>{};
@@ -251,8 +253,9 @@ private:
       facts_->report.warnings.push_back(what);
     }
     if (!facts_->engine.rootless) {
-      facts_->report.warnings.push_back("containers are root's (MCP_BRIDGE_ALLOW_ROOTFUL): what breaks "
-                                        "out of one is root on this machine");
+      facts_->report.warnings.push_back(
+          "containers are root's (MCP_BRIDGE_ALLOW_ROOTFUL): what breaks "
+          "out of one is root on this machine");
     }
     completion<expected<std::string>> granted{[this](auto done) {
       context_.services.grant_folders(facts_->outside_uid, std::move(done));

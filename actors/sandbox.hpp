@@ -44,13 +44,20 @@ struct sandbox_state {
     destroying, ///< the driver removes what is left
   };
 
-  // Boot.
+  // Boot and end (sandbox.cpp).
   void prepare();
   void create(const std::string& folder);
   void guest_is_ready(guest_ready ready);
   void start_code(const std::string& python);
+  void lost(error reason, std::int32_t exit_code = 0);
+  void child_is_gone(const child_exited& exit);
+  void end();
+  void destroy();
+  void discard_folder();
+  void on_tick();
+  void enter(phase next, std::chrono::nanoseconds limit);
 
-  // Frames.
+  // Frames (sandbox_frames.cpp).
   void take_output(child_output& output);
   void take_line(std::string_view line);
   void charge_partial_line();
@@ -60,15 +67,6 @@ struct sandbox_state {
   void give_credit(stream_id stream, std::uint64_t bytes);
   void send(std::string frame);
   void broken(errc code, std::string what);
-
-  // End.
-  void lost(error reason, std::int32_t exit_code = 0);
-  void child_is_gone(const child_exited& exit);
-  void end();
-  void destroy();
-  void discard_folder();
-  void on_tick();
-  void enter(phase next, std::chrono::nanoseconds limit);
 
   sandbox_impl_actor::pointer self;
   sandbox_context context;
@@ -87,6 +85,7 @@ struct sandbox_state {
   std::uint64_t generation = 0;   ///< of the phase, so that stale timers are told
   std::string diagnosis;          ///< the tail of the CLI's own stderr
   std::deque<std::size_t> owed;   ///< bytes of frames the owner hasn't dealt with
+  std::uint64_t advanced = 0;     ///< of `owed`: given back when the frames were unfinished lines
   int destroy_attempts = 0;
 
   static inline const char* name = "sandbox";

@@ -64,8 +64,11 @@ bool add_user(acl_ptr& acl, uid_t uid, bool execute) {
          ::acl_set_qualifier(entry, &uid) == 0 && allow(entry, execute);
 }
 
-/// The path by which the kernel reaches an open file again; default ACLs can't be set by descriptor.
-std::string path_of(int fd) { return fmt::format("/proc/self/fd/{}", fd); }
+/// The path by which the kernel reaches an open file again; default ACLs can't be set by
+/// descriptor.
+std::string path_of(int fd) {
+  return fmt::format("/proc/self/fd/{}", fd);
+}
 
 /// Sets the mask to what the entries need. The call may move the list.
 bool complete(acl_ptr& acl) {
@@ -102,7 +105,8 @@ bool is_shared(int fd, uid_t guest) {
          find_user(future.get(), guest);
 }
 
-/// Shares what the owner already has in a folder. Best effort: the guest may be changing it meanwhile.
+/// Shares what the owner already has in a folder. Best effort: the guest may be changing it
+/// meanwhile.
 class content_sharer {
 public:
   content_sharer(uid_t owner, uid_t guest) : owner_{owner}, guest_{guest} {}
@@ -162,8 +166,8 @@ expected<sharing> share_folder(const std::string& folder, std::uint32_t owner,
       return sharing::unsupported;
     }
     return fail(errc::unavailable,
-                fmt::format("share \"{}\" with uid {} by ACL: {}; make the folder yours", folder, guest,
-                            std::strerror(errno)));
+                fmt::format("share \"{}\" with uid {} by ACL: {}; make the folder yours", folder,
+                            guest, std::strerror(errno)));
   }
   content_sharer{owner, guest}.share(top.get(), 0);
   return sharing::done;

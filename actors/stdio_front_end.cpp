@@ -16,6 +16,8 @@ using std::chrono::seconds;
 
 /// The session bounds itself; this is for one that is stuck.
 constexpr seconds session_stop_budget{12};
+/// Lines that wait for the session; then the client's input waits. A longer line comes alone.
+constexpr std::size_t lines_ahead = 64 * kibibyte;
 /// What a client that no longer reads gets before its answers are dropped.
 constexpr seconds flush_budget{2};
 
@@ -28,10 +30,11 @@ transport_opener stdio_transport(io::io_thread& io, int in, int out, const limit
     events.overlong = [to] { caf::anon_send(to, line_atom::value); };
     events.end = [to] { caf::anon_send(to, input_end_atom::value); };
     auto channel = std::make_shared<io::stdio_channel>(io, in, out, bounds.line, bounds.write_ahead,
-                                                       std::move(events));
+                                                       std::move(events), lines_ahead);
     channel->start();
     return line_transport{
         [channel](std::string line) { channel->write(std::move(line)); },
+        [channel](std::size_t bytes) { channel->taken(bytes); },
         [channel](std::function<void()> done) { channel->when_drained(std::move(done)); },
         [channel] { channel->close(); },
     };
@@ -99,6 +102,11 @@ stdio_front_end_actor::behavior_type stdio_front_end_state::make_behavior() {
                      error{errc::too_large, fmt::format("the message is over the limit of {} bytes "
                                                         "and was dropped",
                                                         env->bounds.line)});
+        }
+      },
+      [this](credit_atom, std::uint64_t bytes) {
+        if (now == phase::open) {
+          transport.taken(static_cast<std::size_t>(bytes));
         }
       },
       [this](input_end_atom) { stop(); },

@@ -21,6 +21,8 @@ class io_thread;
 /// that it was opened for, lines go out by `write`.
 struct line_transport {
   std::function<void(std::string line)> write;
+  /// Lines of that many bytes, their ends included, have been dealt with.
+  std::function<void(std::size_t bytes)> taken;
   /// Calls back, on any thread, once all written so far is out or can't be.
   std::function<void(std::function<void()> done)> when_drained;
   std::function<void()> close;

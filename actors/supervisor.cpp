@@ -1,5 +1,7 @@
 #include "actors/supervisor.hpp"
 
+#include <utility>
+
 #include <caf/all.hpp>
 #include <fmt/format.h>
 
@@ -68,6 +70,9 @@ void supervisor_state::restart(leaf& which, const std::string& cause) {
   auto recent = self->clock().now() - restart_window;
   std::erase_if(which.restarts, [&](auto when) { return when < recent; });
   if (core || which.restarts.size() >= restart_budget) {
+    if (std::exchange(failed, true)) {
+      return;
+    }
     plan.fatal(fmt::format("the {} failed{}: {}", which.what, core ? "" : " too often", cause));
     return;
   }
@@ -77,6 +82,9 @@ void supervisor_state::restart(leaf& which, const std::string& cause) {
 }
 
 caf::result<caf::ok_atom> supervisor_state::stop() {
+  if (now == stage::over) {
+    return caf::ok_atom::value;
+  }
   auto promise = self->make_response_promise<caf::ok_atom>();
   promises.push_back(promise);
   if (now == stage::running) {
@@ -84,12 +92,17 @@ caf::result<caf::ok_atom> supervisor_state::stop() {
     self->delayed_send(self, sessions_budget, tick_atom::value,
                        static_cast<std::uint64_t>(stage::sessions));
     for (const auto& [address, session] : sessions) {
-      self->request(session, sessions_budget, stop_atom::value)
-          .then([](caf::ok_atom) {}, [](const caf::error&) {});
+      stop_session(session);
     }
     advance_when_empty();
   }
   return promise;
+}
+
+void supervisor_state::stop_session(const mcp_session_actor& session) {
+  // Its end tells that it is gone, not its answer.
+  self->request(session, sessions_budget, stop_atom::value)
+      .then([](caf::ok_atom) {}, [](const caf::error&) {});
 }
 
 void supervisor_state::enter(stage next) {
@@ -156,6 +169,9 @@ supervisor_actor::behavior_type supervisor_state::make_behavior() {
       [this](create_atom, const mcp_session_actor& session) {
         sessions.emplace(session.address(), session);
         self->monitor(session);
+        if (now != stage::running) {
+          stop_session(session);
+        }
       },
       [this](create_atom, const sandbox_actor& which) {
         sandboxes.emplace(which.address(), which);

@@ -96,6 +96,7 @@ struct supervisor_state {
   void restart(leaf& which, const std::string& cause);
   caf::result<caf::ok_atom> stop();
   void enter(stage next);
+  void stop_session(const mcp_session_actor& session);
   void stop_sandboxes();
   void stop_folders();
   void advance_when_empty();
@@ -106,6 +107,7 @@ struct supervisor_state {
   std::map<caf::actor_addr, mcp_session_actor> sessions;
   std::map<caf::actor_addr, sandbox_actor> sandboxes;
   bool registry_stopped = false;
+  bool failed = false; ///< `plan.fatal` was called
   stage now = stage::running;
   std::vector<caf::typed_response_promise<caf::ok_atom>> promises;
 

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "actors/container_launch.hpp"
 #include "actors/container_removal.hpp"
 #include "actors/engine_errors.hpp"
 #include "actors/instance.hpp"
@@ -51,6 +52,7 @@ public:
     find_dead();
     co_await remove_containers();
     co_await remove_oci_leftovers();
+    co_await remove_by_folder();
     co_await remove_cgroup_folders();
     co_await end_processes();
     remove_folders();
@@ -64,16 +66,16 @@ private:
     for (const auto& instance : known_instances(runtime_dir_)) {
       struct stat info {};
       auto folder = runtime_dir_ + "/" + instance;
-      bool settled = ::stat(folder.c_str(), &info) == 0 &&
-                     info.st_mtim.tv_sec + youngest < std::time(nullptr);
+      bool settled =
+          ::stat(folder.c_str(), &info) == 0 && info.st_mtim.tv_sec + youngest < std::time(nullptr);
       if (instance != own() && settled && !instance_alive(runtime_dir_, instance)) {
         dead_.insert(instance);
       }
     }
   }
 
-  /// Does `path`, something of a container's, lie in the folder of an instance of this account that is
-  /// dead or gone? Other accounts may share a docker daemon with us.
+  /// Does `path`, something of a container's, lie in the folder of an instance of this account that
+  /// is dead or gone? Other accounts may share a docker daemon with us.
   bool belongs_to_dead(const std::string& path) const {
     auto prefix = runtime_dir_ + "/";
     if (!path.starts_with(prefix)) {
@@ -128,8 +130,13 @@ private:
   }
 
   task<bool> is_mounted_from_dead(std::string name) {
-    std::vector<std::string> argv = {facts_->engine.binary, "inspect", "--type", "container", "--format",
-                                     "{{range .Mounts}}{{println .Source}}{{end}}", name};
+    std::vector<std::string> argv = {facts_->engine.binary,
+                                     "inspect",
+                                     "--type",
+                                     "container",
+                                     "--format",
+                                     "{{range .Mounts}}{{println .Source}}{{end}}",
+                                     name};
     auto sources = co_await ask("inspect container " + name, std::move(argv));
     std::istringstream lines{sources.value_or("")};
     bool result = false;
@@ -144,8 +151,8 @@ private:
     if (facts_->oci_binary.empty() || facts_->oci_root.empty()) {
       co_return;
     }
-    std::vector<std::string> list = {facts_->oci_binary, "--root", facts_->oci_root,
-                                     "list", "-f", "json"};
+    std::vector<std::string> list = {
+        facts_->oci_binary, "--root", facts_->oci_root, "list", "-f", "json"};
     auto text = co_await ask("list what the OCI runtime has", std::move(list));
     auto containers = json::parse(text.value_or(""), nullptr, false);
     if (!containers.is_array()) {
@@ -158,7 +165,7 @@ private:
         continue;
       }
       std::vector<std::string> argv = {facts_->oci_binary, "--root", facts_->oci_root,
-                                       "delete", "-f", id};
+                                       "delete",           "-f",     id};
       auto removed = co_await ask("remove OCI container " + id, std::move(argv));
       report_.containers += removed ? 1 : 0;
     }
@@ -180,6 +187,31 @@ private:
       path = config.is_object() ? text_of(config.value("annotations", json{}), note) : path;
     }
     return path;
+  }
+
+  /// What podman doesn't list because its start was cut short before that: a start leaves a folder
+  /// first.
+  task<void> remove_by_folder() {
+    std::vector<std::string> names;
+    for (const auto& instance : dead_) {
+      std::error_code failure;
+      using walk = std::filesystem::directory_iterator;
+      for (walk run{runtime_dir_ + "/" + instance + "/runs", failure}; !failure && run != walk{};
+           run.increment(failure)) {
+        auto id = run->path().filename().string();
+        if (is_hex(id, id_length)) {
+          names.push_back(container_name(id));
+        }
+      }
+    }
+    if (names.empty() || facts_->engine.engine != container_engine::podman) {
+      co_return;
+    }
+    auto argv = remove_arguments(facts_->engine, names.front());
+    argv.insert(argv.end(), names.begin() + 1, names.end());
+    auto removed = co_await ask("remove containers whose start was cut short", std::move(argv));
+    auto text = removed.value_or("");
+    report_.containers += static_cast<std::uint32_t>(std::count(text.begin(), text.end(), '\n'));
   }
 
   task<void> remove_cgroup_folders() {
@@ -209,9 +241,8 @@ private:
       }
     }
     for (const auto& value : values) {
-      completion<expected<std::uint32_t>> killed{[this, &value](auto done) {
-        context_.services.kill_marked(value, std::move(done));
-      }};
+      completion<expected<std::uint32_t>> killed{
+          [this, &value](auto done) { context_.services.kill_marked(value, std::move(done)); }};
       auto count = co_await killed;
       if (count) {
         report_.processes += *count;

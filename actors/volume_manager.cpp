@@ -24,7 +24,8 @@ constexpr std::string_view seccomp_file = "seccomp.json";
 
 expected<void> make_folder(const std::string& path, mode_t mode) {
   if (::mkdir(path.c_str(), mode) != 0 && errno != EEXIST) {
-    return fail(errc::unavailable, fmt::format("make folder \"{}\": {}", path, std::strerror(errno)));
+    return fail(errc::unavailable,
+                fmt::format("make folder \"{}\": {}", path, std::strerror(errno)));
   }
   struct stat info {};
   if (::lstat(path.c_str(), &info) != 0 || !S_ISDIR(info.st_mode) || info.st_uid != ::geteuid()) {
@@ -78,7 +79,9 @@ caf::result<caf::ok_atom> answer(const expected<void>& result) {
 
 volume_manager_state::volume_manager_state(volume_manager_actor::pointer self) : self{self} {}
 
-std::string volume_manager_state::root() const { return env->runtime_dir + "/" + env->instance; }
+std::string volume_manager_state::root() const {
+  return env->runtime_dir + "/" + env->instance;
+}
 
 expected<instance_folders> volume_manager_state::prepare() const {
   instance_folders folders{root(), root() + "/ipc", env->config.state_dir + "/user_tools",
@@ -99,7 +102,8 @@ expected<instance_folders> volume_manager_state::prepare() const {
                 fmt::format("open \"{}\" to the guest: {}", folders.ipc, std::strerror(errno)));
   }
   for (const auto& file : embedded::guest()) {
-    auto written = write_small_file(fmt::format("{}/{}", folders.ipc, file.name), file.content, 0444);
+    auto written =
+        write_small_file(fmt::format("{}/{}", folders.ipc, file.name), file.content, 0444);
     if (!written) {
       return tl::unexpected{written.error()};
     }
@@ -122,10 +126,11 @@ expected<std::string> volume_manager_state::grant(std::uint32_t guest) const {
     return tl::unexpected{shared.error()};
   }
   if (*shared == sharing::unsupported) {
-    return fmt::format("the file system of \"{}\" has no ACLs, so code in a sandbox can't write to "
-                       "/projects: save_tool and the memory helpers will fail; put MCP_BRIDGE_STATE_DIR on "
-                       "ext4, xfs, btrfs or tmpfs",
-                       folder);
+    return fmt::format(
+        "the file system of \"{}\" has no ACLs, so code in a sandbox can't write to "
+        "/projects: save_tool and the memory helpers will fail; put MCP_BRIDGE_STATE_DIR on "
+        "ext4, xfs, btrfs or tmpfs",
+        folder);
   }
   return std::string{};
 }
@@ -153,7 +158,9 @@ expected<void> volume_manager_state::discard(const std::string& id) const {
   return remove_tree(root() + "/runs/" + id);
 }
 
-expected<void> volume_manager_state::remove_all() const { return remove_tree(root()); }
+expected<void> volume_manager_state::remove_all() const {
+  return remove_tree(root());
+}
 
 volume_manager_actor::behavior_type volume_manager_state::make_behavior() {
   return {

@@ -18,8 +18,9 @@ namespace bulkhead {
 ///   RUNTIME_DIR/INSTANCE/runs/ID/      0700, working folder of a run's command line
 ///   STATE_DIR/user_tools/              mounted at /projects, shared with the guest's uid by ACL
 ///
-/// Everything above them is 0700: the engine mounts as the account, before the guest's user is taken on.
-/// In production it is spawned detached, since it works on files; nothing it does waits for others.
+/// Everything above them is 0700: the engine mounts as the account, before the guest's user is
+/// taken on. In production it is spawned detached, since it works on files; nothing it does waits
+/// for others.
 struct volume_manager_state {
   explicit volume_manager_state(volume_manager_actor::pointer self);
   volume_manager_actor::behavior_type make_behavior();

@@ -12,8 +12,8 @@ using nlohmann::json;
 namespace {
 
 std::string runtime_lines(const runtime_report& report) {
-  auto text = fmt::format("engine       {} {} ({}, {})\n", report.engine, report.version, report.driver,
-                          report.rootless ? "rootless" : "rootful");
+  auto text = fmt::format("engine       {} {} ({}, {})\n", report.engine, report.version,
+                          report.driver, report.rootless ? "rootless" : "rootful");
   text += fmt::format("OCI runtime  {} {}\n", report.oci_runtime, report.oci_version);
   text += fmt::format("cgroups      {}\n", report.cgroup_mode);
   text += fmt::format("image        {} ({})\n", report.image, report.image_id.substr(0, 19));
@@ -58,18 +58,19 @@ json runtime_object(const runtime_report& report) {
 } // namespace
 
 bool all_is_well(const diagnosis& found) {
-  return found.report && std::all_of(found.report->constraints.begin(),
-                                     found.report->constraints.end(),
-                                     [](const auto& row) { return row.held; });
+  return found.report &&
+         std::all_of(found.report->constraints.begin(), found.report->constraints.end(),
+                     [](const auto& row) { return row.held; });
 }
 
 std::string render_doctor_table(const diagnosis& found) {
   std::string text;
   if (found.swept) {
     const auto& swept = *found.swept;
-    text += fmt::format("Swept: {} containers, {} processes, {} cgroups, {} folders of dead instances "
-                        "removed.\n\n",
-                        swept.containers, swept.processes, swept.cgroups, swept.folders);
+    text +=
+        fmt::format("Swept: {} containers, {} processes, {} cgroups, {} folders of dead instances "
+                    "removed.\n\n",
+                    swept.containers, swept.processes, swept.cgroups, swept.folders);
   }
   if (!found.report) {
     return text + fmt::format("No sandbox can be started.\n{}\n",
@@ -93,7 +94,8 @@ std::string render_doctor_json(const diagnosis& found) {
     result["warnings"] = found.report->warnings;
     result["constraints"] = json::array();
     for (const auto& row : found.report->constraints) {
-      json item = {{"name", row.name}, {"asked", row.asked}, {"found", row.found}, {"held", row.held}};
+      json item = {
+          {"name", row.name}, {"asked", row.asked}, {"found", row.found}, {"held", row.held}};
       if (!row.remedy.empty()) {
         item["remedy"] = row.remedy;
       }

@@ -1,6 +1,7 @@
 #include "actors/io/child_process.hpp"
 
 #include <fcntl.h>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -76,11 +77,19 @@ void child_process::add_credit(stream_id stream, std::uint64_t bytes) {
 
 void child_process::read_more(stream_id stream) {
   auto& end = end_of(stream);
-  if (end.closed || end.waiting || (end.credit == 0 && !muted_)) {
+  if (end.closed || end.waiting) {
+    return;
+  }
+  if (end.left == 0) {
+    close_stream(stream);
+    return;
+  }
+  if (end.credit == 0 && !muted_) {
     return;
   }
   auto& buffer = read_buffer();
-  auto want = muted_ ? buffer.size() : std::min<std::uint64_t>(buffer.size(), end.credit);
+  auto want = std::min<std::uint64_t>(buffer.size(), end.left);
+  want = muted_ ? want : std::min<std::uint64_t>(want, end.credit);
   auto count = ::read(end.descriptor.native_handle(), buffer.data(), want);
   if (count == 0 || (count < 0 && errno != EAGAIN && errno != EINTR)) {
     close_stream(stream);
@@ -93,6 +102,7 @@ void child_process::read_more(stream_id stream) {
   }
   end.waiting = true;
   if (count > 0) {
+    end.left -= reaped_ ? static_cast<std::uint64_t>(count) : 0;
     if (!muted_) {
       end.credit -= static_cast<std::uint64_t>(count);
       to_.output(stream, std::string(buffer.data(), static_cast<std::size_t>(count)));
@@ -226,6 +236,7 @@ void child_process::reap() {
   closing_input_ = true;
   drop_input();
   for (auto stream : {stream_id::out, stream_id::err}) {
+    end_of(stream).left = unread(stream);
     if (end_of(stream).waiting) {
       // Wakes the pending wait, which then reads what is left and closes.
       end_of(stream).descriptor.cancel(ignored);
@@ -234,6 +245,17 @@ void child_process::reap() {
     }
   }
   report_when_over();
+}
+
+/// What the child has written and nobody read. Whoever else holds the pipe open may write on for
+/// ever; that isn't the child's output.
+std::uint64_t child_process::unread(stream_id stream) {
+  int bytes = 0;
+  auto& end = end_of(stream);
+  if (end.closed || ::ioctl(end.descriptor.native_handle(), FIONREAD, &bytes) != 0) {
+    return 0;
+  }
+  return static_cast<std::uint64_t>(bytes);
 }
 
 void child_process::report_when_over() {

@@ -58,6 +58,7 @@ private:
     explicit pipe_end(boost::asio::io_context& context) : descriptor{context} {}
     boost::asio::posix::stream_descriptor descriptor;
     std::uint64_t credit = 0;
+    std::uint64_t left = UINT64_MAX; ///< to be read; known once the child is reaped
     bool waiting = false;
     bool closed = false;
   };
@@ -70,6 +71,7 @@ private:
   void drop_input();
   void wait_for_exit();
   void reap();
+  std::uint64_t unread(stream_id stream);
   void report_when_over();
 
   io_thread& io_;

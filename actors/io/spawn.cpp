@@ -86,6 +86,8 @@ struct spawn_options {
     posix_spawn_file_actions_adddup2(&actions, in, STDIN_FILENO);
     posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
     posix_spawn_file_actions_adddup2(&actions, err, STDERR_FILENO);
+    // Whoever started us may have left descriptors open.
+    posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1);
     if (!spec.cwd.empty()) {
       posix_spawn_file_actions_addchdir_np(&actions, spec.cwd.c_str());
     }
@@ -101,6 +103,12 @@ struct spawn_options {
                              POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
   }
 };
+
+/// A program named by a relative path lies where it will run, as for a shell in that folder.
+std::string within(const std::string& folder, const std::string& program) {
+  bool relative = program.find('/') != std::string::npos && program.front() != '/';
+  return relative && folder.starts_with('/') ? folder + "/" + program : program;
+}
 
 bool is_executable_file(const std::string& path) {
   struct stat info {};
@@ -143,7 +151,7 @@ expected<spawned_process> spawn(const process_spec& spec) {
   if (spec.argv.empty()) {
     return fail(errc::invalid_argument, "start process: the command is empty");
   }
-  auto program = find_program(spec.argv.front(), spec.env);
+  auto program = find_program(within(spec.cwd, spec.argv.front()), spec.env);
   if (!program) {
     return tl::unexpected{program.error()};
   }

@@ -1,5 +1,6 @@
 #include "actors/io/stdio_channel.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -30,9 +31,9 @@ void make_nonblocking(int fd) {
 } // namespace
 
 stdio_channel::stdio_channel(io_thread& io, int in, int out, std::size_t max_line,
-                             std::size_t write_ahead, events to)
+                             std::size_t write_ahead, events to, std::size_t read_ahead)
     : context_{io.context()}, in_{context_}, out_{context_}, write_ahead_{write_ahead},
-      to_{std::move(to)}, splitter_{max_line}, buffer_(read_size) {
+      read_ahead_{read_ahead}, to_{std::move(to)}, splitter_{max_line}, buffer_(read_size) {
   in_pollable_ = !is_plain_file(in);
   if (in_pollable_) {
     make_nonblocking(in);
@@ -58,6 +59,13 @@ stdio_channel::~stdio_channel() {
 
 void stdio_channel::start() {
   boost::asio::post(context_, [self = shared_from_this()] { self->read_more(); });
+}
+
+void stdio_channel::taken(std::size_t bytes) {
+  boost::asio::post(context_, [self = shared_from_this(), bytes] {
+    self->untaken_ -= std::min(bytes, self->untaken_);
+    self->read_more();
+  });
 }
 
 void stdio_channel::write(std::string bytes) {
@@ -104,7 +112,7 @@ void stdio_channel::wait_readable() {
 }
 
 void stdio_channel::read_more() {
-  if (closed_ || ended_ || reading_ || queued_ > write_ahead_) {
+  if (closed_ || ended_ || reading_ || queued_ > write_ahead_ || untaken_ >= read_ahead_) {
     return;
   }
   int fd = in_pollable_ ? in_.native_handle() : plain_in_;
@@ -125,8 +133,11 @@ void stdio_channel::read_more() {
 }
 
 void stdio_channel::take_input(const char* data, std::size_t size) {
-  splitter_.feed({data, size}, {[this](std::string_view line) { to_.line(std::string{line}); },
-                                [this] { to_.overlong(); }});
+  auto tell = [this](std::string_view line) {
+    untaken_ += line.size() + 1;
+    to_.line(std::string{line});
+  };
+  splitter_.feed({data, size}, {tell, [this] { to_.overlong(); }});
 }
 
 void stdio_channel::report_end() {
@@ -180,6 +191,8 @@ void stdio_channel::drop_output() {
   queued_ = 0;
   offset_ = 0;
   finish_drains();
+  // Reading may have waited for the output; only it sees the end of the input.
+  read_more();
 }
 
 void stdio_channel::finish_drains() {

@@ -15,7 +15,8 @@
 namespace bulkhead::io {
 
 /// Lines in and bytes out over two descriptors of ours, e.g. stdin and stdout: pipes, sockets,
-/// terminals or plain files. While a peer doesn't read, its input isn't read either.
+/// terminals or plain files. While a peer doesn't read, or whoever gets the lines doesn't keep up,
+/// its input isn't read either.
 class stdio_channel : public std::enable_shared_from_this<stdio_channel> {
 public:
   /// Called on the I/O thread.
@@ -25,13 +26,17 @@ public:
     std::function<void()> end;      ///< end of input or a read error; comes once
   };
 
-  /// Takes both descriptors over. `max_line` and `write_ahead` in bytes.
+  /// Takes both descriptors over. Sizes in bytes: reading stops while more than `write_ahead` waits
+  /// to be written, or `read_ahead` and more of lines were told and not given back by `taken`.
   stdio_channel(io_thread& io, int in, int out, std::size_t max_line, std::size_t write_ahead,
-                events to);
+                events to, std::size_t read_ahead = static_cast<std::size_t>(-1));
   ~stdio_channel();
 
   /// Starts reading. Thread-safe, like all that follows.
   void start();
+
+  /// Lines of that many bytes, their ends included, have been dealt with.
+  void taken(std::size_t bytes);
 
   /// Queues bytes; dropped silently once the peer has closed its end.
   void write(std::string bytes);
@@ -58,6 +63,8 @@ private:
   int plain_in_ = -1;
   int plain_out_ = -1;
   std::size_t write_ahead_;
+  std::size_t read_ahead_;
+  std::size_t untaken_ = 0; ///< bytes of lines told and not yet taken
   events to_;
   line_splitter splitter_;
   std::vector<char> buffer_;

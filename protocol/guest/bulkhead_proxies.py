@@ -43,7 +43,8 @@ class Server(Module):
     def __getattr__(self, name):
         if name == "__all__":
             return dir(self)
-        if name.startswith("__") and name.endswith("__"):
+        # Python's own names end in exactly two; the alias of a tool "__init__" is "__init___".
+        if name.startswith("__") and name.endswith("__") and not name.endswith("___"):
             raise AttributeError("module %r has no attribute %r" % (self.__name__, name))
         return Tool(self.__server__, name)
 

@@ -20,7 +20,8 @@ CAF_TEST(code_that_ended_by_itself_leaves_a_guest_that_is_asked_to_exit) {
   CAF_REQUIRE_EQUAL(log->dones.size(), 1u);
   CAF_CHECK_EQUAL(log->dones[0].exit_code, 3);
   CAF_CHECK(log->outputs.empty());
-  CAF_CHECK_EQUAL(frames().back()["type"], "shutdown");
+  auto last = frames().back();
+  CAF_CHECK_EQUAL(last["type"], "shutdown");
   CAF_CHECK(processes->closed_inputs == std::vector<child_id>{1});
   CAF_CHECK(now() == phase::ending);
   CAF_CHECK(runtime->destroyed.empty());

@@ -264,17 +264,17 @@ CAF_TEST(every_byte_is_credited_exactly_once_however_it_is_cut_and_acknowledged)
     std::string text;
     for (int i = 0; i < 30; ++i) {
       switch (random() % 4) {
-        case 0:
-          text += output_line(std::string(random() % 200, 'x')) + "\n";
-          break;
-        case 1:
-          text += call_line(i + 1, std::string(random() % 200, 'y')) + "\r\n";
-          break;
-        case 2:
-          text += unusable_call(i + 1) + "\n";
-          break;
-        default:
-          text += random() % 2 == 0 ? "\n" : "\r\n";
+      case 0:
+        text += output_line(std::string(random() % 200, 'x')) + "\n";
+        break;
+      case 1:
+        text += call_line(i + 1, std::string(random() % 200, 'y')) + "\r\n";
+        break;
+      case 2:
+        text += unusable_call(i + 1) + "\n";
+        break;
+      default:
+        text += random() % 2 == 0 ? "\n" : "\r\n";
       }
     }
     std::uint64_t sent = 0;

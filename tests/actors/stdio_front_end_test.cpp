@@ -28,6 +28,7 @@ struct config : caf::actor_system_config {
 /// The client's end of a scripted transport.
 struct scripted_transport {
   std::vector<json> written;
+  std::size_t taken = 0;
   std::function<void()> drained; ///< set once the front end waits for it
   bool drains_at_once = true;
   bool closed = false;
@@ -42,6 +43,7 @@ struct fixture : test_coordinator_fixture<config> {
             CAF_CHECK_EQUAL(line.back(), '\n');
             to->written.push_back(json::parse(line));
           },
+          [to](std::size_t bytes) { to->taken += bytes; },
           [to](std::function<void()> done) {
             to->drains_at_once ? done() : void(to->drained = std::move(done));
           },
@@ -111,6 +113,13 @@ CAF_TEST(lines become answers) {
   line(R"({"jsonrpc":"2.0","id":0,"method":"ping"})");
   CAF_REQUIRE_EQUAL(transport->written.size(), 1u);
   CAF_CHECK_EQUAL(transport->written[0], json::parse(R"({"jsonrpc":"2.0","id":0,"result":{}})"));
+}
+
+CAF_TEST(lines are given back once they are dealt with) {
+  line("12345");
+  line("");
+  CAF_CHECK_EQUAL(transport->taken, 7u);
+  CAF_CHECK_EQUAL(transport->written.size(), 1u);
 }
 
 CAF_TEST(an overlong line is reported and the connection goes on) {

@@ -314,7 +314,7 @@ class Overlap(GuestTest):
             waiting = [asyncio.create_task(mcp_files.never(n=n)) for n in range(3)]
             await asyncio.sleep(0.01)
             for task in waiting: task.cancel()
-            print(await asyncio.wait_for(mcp_files.quick(), 5))
+            print(await asyncio.wait_for(mcp_files.quick(), 60))
             """, lambda payload: NoAnswer if payload["tool"] == "never" else text_result("quick"),
             limits={"callsInFlight": 6})
         self.assert_ok(run)
@@ -384,10 +384,9 @@ class Closed(GuestTest):
                 go_on.wait()
                 try: mcp_files.late()
                 except MCPError as error: errors.append(error.code)
-                ended.set()
-            ended = threading.Event()
-            threading.Thread(target=waits, daemon=True).start()
-            threading.Thread(target=calls_later, daemon=True).start()
+            threads = [threading.Thread(target=target, daemon=True)
+                       for target in (waits, calls_later)]
+            for thread in threads: thread.start()
             while not mcp_files.was_never_called(): pass
             """)
         self.assertEqual(run.exit_code, 0)
@@ -396,7 +395,7 @@ class Closed(GuestTest):
         host.send({"type": "rpc_response", "id": number, "success": True,
                    "payload": text_result("too late")})
         self.assertNotIn("late", asked)
-        run = host.run("go_on.set()\nended.wait(5)\nerrors")
+        run = host.run("threads[0].join(60)\ngo_on.set()\nthreads[1].join(60)\nerrors")
         self.assertEqual(run.value, ["closed"])
         self.assertEqual(asked[-1], "late")
 
@@ -418,7 +417,7 @@ class Closed(GuestTest):
             """)
         with self.assertRaises(AssertionError):
             host.next_frame(timeout=0.1)
-        self.assertEqual(host.run("thread.join(5)\ncodes").value, ["closed"])
+        self.assertEqual(host.run("thread.join(60)\ncodes").value, ["closed"])
 
 
 class Runtime(GuestTest):

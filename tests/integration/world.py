@@ -21,7 +21,8 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 SUPPORT = os.path.join(HERE, "..", "support")
 sys.path.insert(0, SUPPORT)
-from stdio_client import StdioClient, children_of, command_line, status_field  # noqa: E402
+from stdio_client import (StdioClient, children_of, command_line, open_descriptors,  # noqa: E402, F401
+                          resident_kib, status_field)
 
 BINARY = os.path.abspath(os.environ.get("BULKHEAD_BINARY") or
                          os.path.join(HERE, "..", "..", "build", "bulkhead"))
@@ -252,7 +253,7 @@ def monitors_of(instance):
 def guests_of(instance):
     """The guests' own processes, as the host sees them."""
     return [pid for pid in processes_of(instance)
-            if "/ipc/entrypoint.py" in command_line(pid) and "run" not in command_line(pid)]
+            if command_line(pid)[:1] == ["python3"] and "/ipc/entrypoint.py" in command_line(pid)]
 
 
 # -- a world for one test class --------------------------------------------------------------------
@@ -351,14 +352,29 @@ class World:
 
     def close(self):
         for client in self.clients:
-            if client.process.poll() is None:
-                client.close()
+            client.close()
         try:
             shutil.rmtree(self.folder)
         except OSError:
             # What a guest made with a mode of its own belongs to a sub-uid.
             as_account("podman", "unshare", "rm", "-rf", self.folder, check=False)
             shutil.rmtree(self.folder, ignore_errors=True)
+
+
+_rows = {}
+
+
+def constraint_rows(world):
+    """What doctor says of a world's settings, by name; asked once."""
+    key = json.dumps(world.variables, sort_keys=True)
+    if key not in _rows:
+        done = world.command("doctor", "--json", seconds=120)
+        _rows[key] = {row["name"]: row for row in json.loads(done.stdout)["constraints"]}
+    return _rows[key]
+
+
+def is_alive(pid):
+    return os.path.exists(f"/proc/{pid}") and not is_zombie(pid)
 
 
 class BulkheadTest(unittest.TestCase):
@@ -406,6 +422,21 @@ class BulkheadTest(unittest.TestCase):
 
     def assert_success(self, answer):
         self.assertEqual((answer["status"], answer.get("exitCode")), ("success", 0), answer)
+
+    def holds(self, constraint):
+        """True where the host enforces a limit, so that it can be tried. Where it can't be enforced (an account
+        without delegated cgroups), that has to be said, with the remedy, and refused when asked to be strict."""
+        row = constraint_rows(self.world)[constraint]
+        if row["held"]:
+            return True
+        self.assertTrue(row["remedy"], row)
+        self.assertIn("isn't enforced", self.world.log_of(self.client))
+        strict = self.world.client(MCP_BRIDGE_STRICT="1")
+        answer = strict.run("print(1)", wait=patience(90))
+        self.assertEqual(answer["status"], "unavailable", answer)
+        self.assertIn("MCP_BRIDGE_STRICT", answer["error"]["message"])
+        self.assertEqual(strict.close(patience(20)), 0)
+        return False
 
     def assert_still_serves(self, client=None):
         self.assertEqual(self.run_well("print('alive')", client=client)["stdout"], "alive\n")

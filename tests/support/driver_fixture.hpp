@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -37,8 +38,8 @@ struct answered {
   error failure{errc::none, {}};
 };
 
-/// A driver on a host in a temporary folder: a v2 host with podman and both OCI runtimes, unless a test
-/// says otherwise before `make_driver`.
+/// A driver on a host in a temporary folder: a v2 host with podman and both OCI runtimes, unless a
+/// test says otherwise before `make_driver`.
 struct driver_fixture : test_coordinator_fixture<driver_config> {
   driver_fixture() {
     auto pattern = (std::filesystem::temp_directory_path() / "bulkhead-driver-XXXXXX").string();
@@ -54,8 +55,8 @@ struct driver_fixture : test_coordinator_fixture<driver_config> {
     put("proc/sys/kernel/random/boot_id", "boot-1\n");
     put("proc/self/cgroup", "4:memory:/\n3:pids:/\n2:cpu,cpuacct:/\n0::/\n");
     put("subuid", "someone:5000:10\ntester:100000:65536\n");
-    host = {1000, "tester", root + "/cgroup", root + "/proc", root + "/subuid", root + "/run", "",
-            cgroups};
+    host = {1000,          "tester", root + "/cgroup", root + "/proc", root + "/subuid",
+            root + "/run", "",       cgroups};
     env.instance = "0123456789abcdef";
     env.runtime_dir = root + "/run/bulkhead";
     env.home = root + "/home";
@@ -66,7 +67,8 @@ struct driver_fixture : test_coordinator_fixture<driver_config> {
     };
     env.new_handle = [this] { return fmt::format("{:032x}", ++handles); };
     env.budget = std::make_shared<memory_budget>(env.bounds.memory_budget);
-    env.log = std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::null_sink_mt>());
+    env.log =
+        std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::null_sink_mt>());
     variables = {{"PATH", root + "/bin"}, {"HOME", env.home}, {"XDG_RUNTIME_DIR", root + "/xdg"}};
     engine.serve(*script);
   }
@@ -109,7 +111,7 @@ struct driver_fixture : test_coordinator_fixture<driver_config> {
     processes = sys.spawn(scripted_commands, script);
     volumes = sys.spawn(volume_manager, environment_ptr{shared});
     runtime = sys.spawn(container_runtime_on, environment_ptr{shared}, processes, volumes, host);
-    run();
+    consume();
   }
 
   void stop_driver() {
@@ -123,7 +125,7 @@ struct driver_fixture : test_coordinator_fixture<driver_config> {
     runtime = nullptr;
     volumes = nullptr;
     processes = nullptr;
-    run();
+    consume();
   }
 
   /// Sends a request to the driver; the answer may come later.
@@ -131,7 +133,7 @@ struct driver_fixture : test_coordinator_fixture<driver_config> {
   std::shared_ptr<answered<T>> ask(Ts... message) {
     auto result = std::make_shared<answered<T>>();
     sys.spawn([=, to = runtime](caf::event_based_actor* self) {
-      self->request(to, 1h, message...)
+      self->request(to, 60min, message...)
           .then([result](T& value) { result->value = std::move(value); },
                 [result](const caf::error& reason) { result->failure = from_caf(reason, "test"); });
     });
@@ -149,8 +151,7 @@ struct driver_fixture : test_coordinator_fixture<driver_config> {
   template <class Done>
   void pass_until(Done done, std::chrono::milliseconds most = 120s) {
     for (auto passed = 0ms; passed < most && !done(); passed += 5ms) {
-      sched.clock().current_time += 5ms;
-      sched.clock().dispatch();
+      advance_time(5ms);
       consume();
     }
   }
@@ -189,9 +190,10 @@ struct driver_fixture : test_coordinator_fixture<driver_config> {
     return get<caf::ok_atom>(destroy_atom::value, handle);
   }
 
-  exit_verdict classify(const container_handle& handle, std::int32_t code, std::string diagnosis = {}) {
-    auto found = get<exit_verdict>(classify_atom::value, handle, child_exited{handle.child, code, 0},
-                                   std::move(diagnosis));
+  exit_verdict classify(const container_handle& handle, std::int32_t code,
+                        std::string diagnosis = {}) {
+    auto found = get<exit_verdict>(classify_atom::value, handle,
+                                   child_exited{handle.child, code, 0}, std::move(diagnosis));
     CAF_REQUIRE(found.value);
     return *found.value;
   }

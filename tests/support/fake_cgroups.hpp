@@ -51,7 +51,8 @@ public:
   std::vector<std::string> folders_in(const std::string& path) override {
     std::vector<std::string> result;
     for (const auto& folder : folders) {
-      if (folder.starts_with(path + "/") && folder.find('/', path.size() + 1) == std::string::npos) {
+      if (folder.starts_with(path + "/") &&
+          folder.find('/', path.size() + 1) == std::string::npos) {
         result.push_back(folder.substr(path.size() + 1));
       }
     }

@@ -120,17 +120,25 @@ finished_process fake_engine::podman_command(command_script& script,
   if (verb == "inspect") {
     return {0, "4242\n", {}};
   }
-  return verb == "rm" ? remove(script, words.back()) : finished_process{125, {}, "Error: what?"};
+  if (verb != "rm") {
+    return {125, {}, "Error: what?"};
+  }
+  finished_process all;
+  for (auto word = std::find(words.begin(), words.end(), "--ignore"); word != words.end(); ++word) {
+    auto one = remove(script, *word);
+    all = {std::max(all.exit_code, one.exit_code), all.out + one.out, all.err + one.err};
+  }
+  return has(words, "--ignore") ? all : remove(script, words.back());
 }
 
 finished_process fake_engine::remove(command_script& script, const std::string& name) {
-  if (failing_removals > 0) {
-    --failing_removals;
-    return {2, {}, "Error: container is busy\n"};
-  }
   auto found = containers.find(name);
   if (found == containers.end()) {
     return {};
+  }
+  if (failing_removals > 0) {
+    --failing_removals;
+    return {2, {}, "Error: container is busy\n"};
   }
   auto container = found->second;
   containers.erase(found);
@@ -171,13 +179,18 @@ void fake_engine::start(const scripted_child& child) {
     return;
   }
   if (refuse_limits && has(spec.argv, "--memory")) {
-    child.err("Error: OCI runtime error: crun: the requested cgroup controller `pids` is not available\n");
+    child.err("Error: OCI runtime error: crun: the requested cgroup controller `pids` is not "
+              "available\n");
     child.exit(126);
     return;
   }
   auto label = value_of(spec.argv, "--label");
-  fake_container container{value_of(spec.argv, "--name"), label.substr(label.find('=') + 1),
-                           fmt::format("{:064x}", 0xabc000 + child.id()), {}, child.id(), true};
+  fake_container container{value_of(spec.argv, "--name"),
+                           label.substr(label.find('=') + 1),
+                           fmt::format("{:064x}", 0xabc000 + child.id()),
+                           {},
+                           child.id(),
+                           true};
   put(value_of(spec.argv, "--cidfile"), container.cid);
   fs::create_directories(storage() + "/" + container.cid);
   fs::create_directories(oci_root(runtime) + "/" + container.cid);

@@ -22,8 +22,8 @@ struct fake_container {
   bool running = true;
 };
 
-/// podman and docker as the driver sees them: what their commands answer, and the folders that they and
-/// the OCI runtime keep for each container (below `root`).
+/// podman and docker as the driver sees them: what their commands answer, and the folders that they
+/// and the OCI runtime keep for each container (below `root`).
 class fake_engine {
 public:
   explicit fake_engine(std::shared_ptr<fake_cgroups> cgroups) : cgroups_{std::move(cgroups)} {}
@@ -42,7 +42,7 @@ public:
   std::string driver = "overlay";
   std::string uid_map = "0 999 1\n1 100000 65536\n";
   std::string docker_info = "20.10.24|2|runc|[\"name=seccomp,profile=default\"]";
-  std::map<std::string, refusal> failing; ///< by the first words of a command, e.g. "info"
+  std::map<std::string, refusal> failing;  ///< by the first words of a command, e.g. "info"
   std::map<std::string, refusal> refusing; ///< OCI runtimes that refuse this host, by name
   bool refuse_limits = false;              ///< refuses --memory for want of a controller
   nlohmann::json limits;                   ///< the probe's answer to "limits"; null: as asked

@@ -34,7 +34,8 @@ def text(value, error=False):
 def call(name, arguments):
     if RECORD:
         with open(RECORD, "a", encoding="utf-8") as record:
-            record.write(json.dumps({"tool": name, "arguments": arguments})[:1000] + "\n")
+            short = {key: value if len(str(value)) < 1000 else "…" for key, value in arguments.items()}
+            record.write(json.dumps({"tool": name, "arguments": short}) + "\n")
     if name == "echo":
         return text(arguments.get("message", ""))
     if name == "add":

@@ -59,6 +59,7 @@ struct sandbox_fixture : test_coordinator_fixture<sandbox_config> {
 
   sandbox_fixture() {
     runtime->create.answer = container_handle{"id", "bulkhead-id", "/run/folder", 1, 4711, {}};
+    runtime->classify.answer = exit_verdict{{errc::none, {}}, 0};
     volumes->run_folder.answer = "/run/folder";
     runtime->creating = [this](const container_request&, const child_owner_actor& owner) {
       processes->children.emplace_back(1, process_spec{}, owner);
@@ -72,10 +73,10 @@ struct sandbox_fixture : test_coordinator_fixture<sandbox_config> {
   }
 
   ~sandbox_fixture() override {
-    for (const auto& actor : {caf::actor_cast<caf::actor>(box), caf::actor_cast<caf::actor>(owner),
-                              caf::actor_cast<caf::actor>(host),
-                              caf::actor_cast<caf::actor>(driver),
-                              caf::actor_cast<caf::actor>(folders)}) {
+    for (const auto& actor :
+         {caf::actor_cast<caf::actor>(box), caf::actor_cast<caf::actor>(owner),
+          caf::actor_cast<caf::actor>(host), caf::actor_cast<caf::actor>(driver),
+          caf::actor_cast<caf::actor>(folders)}) {
       caf::anon_send_exit(actor, caf::exit_reason::kill);
     }
     consume_messages();
@@ -209,8 +210,9 @@ struct sandbox_fixture : test_coordinator_fixture<sandbox_config> {
 
   /// Are container and folder gone, with the sandbox itself?
   bool cleaned_up() {
-    return gone() && runtime->destroyed.size() == 1 && runtime->destroyed[0].name == "bulkhead-id" &&
-           volumes->discarded == volumes->made && env->budget->used() == 0;
+    return gone() && runtime->destroyed.size() == 1 &&
+           runtime->destroyed[0].name == "bulkhead-id" && volumes->discarded == volumes->made &&
+           env->budget->used() == 0;
   }
 
   std::shared_ptr<environment> env = test_environment();

@@ -75,6 +75,7 @@ recording_front_end(front_end_actor::pointer, std::shared_ptr<std::vector<nlohma
       },
       [](line_atom, const std::string&) {},
       [](line_atom) {},
+      [](credit_atom, std::uint64_t) {},
       [](input_end_atom) {},
       [](drained_atom) {},
       [](stop_atom) { return caf::ok_atom::value; },

@@ -23,7 +23,8 @@ import threading
 import time
 
 BEHAVIOURS = dict(argument.partition("=")[::2] for argument in sys.argv[1:])
-ODD_NAMES = ["read-file", "read_file", "read.file", "grüße", "日本語", "class", "1st", "a/b c", "__init__", "*"]
+ODD_NAMES = ["read-file", "read_file", "read.file", "grüße", "日本語", "class", "1st", "a/b c", "__init__",
+             "*"]
 write_lock = threading.Lock()
 
 
@@ -36,7 +37,8 @@ def note(variable, text):
 def write(text):
     with write_lock:
         if "noise" in BEHAVIOURS:
-            text = ('Starting up...\n\n123\n"text"\n[]\n{"level":"info"}\n{"jsonrpc":"2.0","id":99,"result":{}}\n'
+            text = ('Starting up...\n\n123\n"text"\n[]\n{"level":"info"}\n'
+                    '{"jsonrpc":"2.0","id":99,"result":{}}\n'
                     '\x1b[31mred\x1b[0m\n' + text + "\nnull\n{broken\n")
         sys.stdout.buffer.write(text.encode() + b"\n")
         sys.stdout.buffer.flush()
@@ -86,6 +88,7 @@ TOOLS = {
     "die": die,
     "hang": hang,
     "wait": wait,
+    "echo": lambda arguments: text(str(arguments.get("message"))),
     "fail": lambda arguments: text("it failed", True),
     "environment": lambda arguments: text(json.dumps(dict(os.environ))),
     "arguments": lambda arguments: text(json.dumps({"argv": sys.argv[1:], "cwd": os.getcwd()})),

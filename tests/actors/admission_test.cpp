@@ -1,0 +1,246 @@
+#define CAF_SUITE admission
+
+#include "actors/admission.hpp"
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include <caf/all.hpp>
+
+#include "actors/errors.hpp"
+#include "tests/support/session_world.hpp"
+
+#include "caf/test/dsl.hpp"
+
+using namespace bulkhead;
+using namespace bulkhead::testing;
+using namespace std::chrono_literals;
+
+namespace {
+
+struct config : caf::actor_system_config {
+  config() {
+    add_message_types<caf::id_block::bulkhead>();
+    add_message_types<caf::id_block::bulkhead_handles>();
+  }
+};
+
+/// What became of one request for a ticket.
+struct application {
+  std::optional<std::uint64_t> ticket;
+  std::optional<error> failure;
+  bool pending() const { return !ticket && !failure; }
+};
+
+using application_ptr = std::shared_ptr<application>;
+
+struct fixture : test_coordinator_fixture<config> {
+  fixture() {
+    env->config.concurrent_runs = 2;
+    env->bounds.admission_queue = 3;
+    desk = sys.spawn(bulkhead::admission, env);
+    consume_messages();
+  }
+
+  ~fixture() override {
+    for (const auto& holder : holders) {
+      caf::anon_send_exit(holder, caf::exit_reason::kill);
+    }
+    caf::anon_send_exit(desk, caf::exit_reason::kill);
+    consume_messages();
+  }
+
+  /// An actor that asks for tickets when told to.
+  caf::actor make_holder() {
+    auto behave = [this](caf::event_based_actor* holder) -> caf::behavior {
+      return {[this, holder](admit_atom, deadline due, std::uint64_t number) {
+        auto into = asked[number - 1];
+        holder->request(desk, caf::infinite, admit_atom::value, due)
+            .then([into](std::uint64_t ticket) { into->ticket = ticket; },
+                  [into](const caf::error& reason) { into->failure = from_caf(reason, "test"); });
+      }};
+    };
+    holders.push_back(sys.spawn(behave));
+    return holders.back();
+  }
+
+  application_ptr ask(const caf::actor& holder, std::chrono::milliseconds patience = 1h) {
+    asked.push_back(std::make_shared<application>());
+    caf::anon_send(holder, admit_atom::value, deadline::at(sched.clock().now() + patience),
+                   static_cast<std::uint64_t>(asked.size()));
+    consume_messages();
+    return asked.back();
+  }
+
+  application_ptr ask(std::chrono::milliseconds patience = 1h) {
+    return ask(make_holder(), patience);
+  }
+
+  void release(const application_ptr& from) {
+    caf::anon_send(desk, release_atom::value, *from->ticket);
+    consume_messages();
+  }
+
+  void kill(const caf::actor& holder) {
+    caf::anon_send_exit(holder, caf::exit_reason::kill);
+    consume_messages();
+  }
+
+  void pass(std::chrono::milliseconds time) {
+    advance_time(time);
+    consume_messages();
+  }
+
+  std::shared_ptr<environment> env = test_environment();
+  admission_impl_actor desk;
+  std::vector<caf::actor> holders;
+  std::vector<application_ptr> asked;
+};
+
+} // namespace
+
+CAF_TEST_FIXTURE_SCOPE(admission_tests, fixture)
+
+CAF_TEST(so_many_run_and_the_next_wait_in_order) {
+  auto first = ask();
+  auto second = ask();
+  auto third = ask();
+  auto fourth = ask();
+  CAF_REQUIRE(first->ticket && second->ticket);
+  CAF_CHECK(*first->ticket != *second->ticket);
+  CAF_CHECK(third->pending());
+  release(second);
+  CAF_CHECK(third->ticket);
+  CAF_CHECK(fourth->pending());
+  release(first);
+  CAF_CHECK(fourth->ticket);
+}
+
+CAF_TEST(a_full_queue_refuses_at_once_and_says_how_full_it_is) {
+  for (int i = 0; i < 5; ++i) {
+    ask();
+  }
+  auto sixth = ask();
+  CAF_REQUIRE(sixth->failure);
+  CAF_CHECK(sixth->failure->code == errc::overloaded);
+  CAF_CHECK(sixth->failure->message.find("2 runs") != std::string::npos);
+  CAF_CHECK(sixth->failure->message.find("3 wait") != std::string::npos);
+  for (std::size_t i = 2; i < 5; ++i) {
+    CAF_CHECK(asked[i]->pending());
+  }
+  // A place that becomes free serves those who wait, and then others.
+  release(asked[0]);
+  CAF_CHECK(asked[2]->ticket);
+  CAF_CHECK(ask()->pending());
+}
+
+CAF_TEST(who_waits_until_the_deadline_is_refused_then_and_the_others_move_up) {
+  auto first = ask();
+  ask();
+  auto hasty = ask(5s);
+  auto patient = ask(1h);
+  pass(4s);
+  CAF_CHECK(hasty->pending());
+  pass(2s);
+  CAF_REQUIRE(hasty->failure);
+  CAF_CHECK(hasty->failure->code == errc::overloaded);
+  CAF_CHECK(patient->pending());
+  release(first);
+  CAF_CHECK(patient->ticket);
+}
+
+CAF_TEST(the_deadline_of_who_was_admitted_means_nothing_any_more) {
+  auto first = ask();
+  ask();
+  auto third = ask(5s);
+  release(first);
+  CAF_REQUIRE(third->ticket);
+  pass(10s);
+  CAF_CHECK(!third->failure);
+  CAF_CHECK(ask()->pending());
+}
+
+CAF_TEST(a_deadline_that_has_passed_is_refused_unless_there_is_room) {
+  CAF_CHECK(ask(0s)->ticket);
+  CAF_CHECK(ask(0s)->ticket);
+  auto third = ask(0s);
+  pass(1ms);
+  CAF_CHECK(third->failure);
+}
+
+CAF_TEST(a_ticket_given_back_twice_makes_room_once) {
+  auto first = ask();
+  ask();
+  auto third = ask();
+  auto fourth = ask();
+  release(first);
+  release(first);
+  CAF_CHECK(third->ticket);
+  CAF_CHECK(fourth->pending());
+}
+
+CAF_TEST(tickets_that_never_were_make_no_room) {
+  ask();
+  ask();
+  auto third = ask();
+  caf::anon_send(desk, release_atom::value, std::uint64_t{99});
+  caf::anon_send(desk, release_atom::value, std::uint64_t{0});
+  consume_messages();
+  CAF_CHECK(third->pending());
+}
+
+CAF_TEST(a_holder_that_dies_gives_back_all_its_tickets) {
+  auto holder = make_holder();
+  ask(holder);
+  ask(holder);
+  auto third = ask();
+  auto fourth = ask();
+  kill(holder);
+  CAF_CHECK(third->ticket);
+  CAF_CHECK(fourth->ticket);
+}
+
+CAF_TEST(a_holder_that_gave_one_ticket_back_still_loses_the_others_when_it_dies) {
+  auto holder = make_holder();
+  auto first = ask(holder);
+  ask(holder);
+  release(first);
+  ask();
+  auto waiting = ask();
+  CAF_CHECK(waiting->pending());
+  kill(holder);
+  CAF_CHECK(waiting->ticket);
+}
+
+CAF_TEST(who_dies_while_waiting_leaves_the_queue) {
+  auto first = ask();
+  ask();
+  auto impatient = make_holder();
+  ask(impatient);
+  auto next = ask();
+  kill(impatient);
+  CAF_CHECK(next->pending());
+  release(first);
+  CAF_CHECK(next->ticket);
+  // Nothing is held by the dead one: two run, so the next waits, and one release admits it.
+  auto last = ask();
+  CAF_CHECK(last->pending());
+  release(next);
+  CAF_CHECK(last->ticket);
+}
+
+CAF_TEST(a_holder_with_a_ticket_that_also_waits_loses_both) {
+  auto holder = make_holder();
+  auto first = ask(holder);
+  ask();
+  ask(holder, 5s);
+  auto other = ask();
+  pass(6s);
+  kill(holder);
+  CAF_CHECK(first->ticket);
+  CAF_CHECK(other->ticket);
+}
+
+CAF_TEST_FIXTURE_SCOPE_END()

@@ -1,0 +1,175 @@
+#define CAF_SUITE constraint_probe
+
+#include "tests/support/driver_fixture.hpp"
+
+/// Doctor's rows: what a container in order shows, and each thing that may be wrong.
+
+using namespace bulkhead;
+using namespace bulkhead::testing;
+using nlohmann::json;
+
+namespace {
+
+json scratch(std::uint64_t mebibytes) {
+  return {{"type", "tmpfs"},
+          {"options", {"rw", "noexec", "nosuid", "nodev"}},
+          {"size", mebibytes * mebibyte}};
+}
+
+/// What the probe tells of a container in order.
+json good_facts() {
+  return {{"python", "3.13.5"},
+          {"status",
+           {{"Uid", "65534\t65534\t65534\t65534"},
+            {"Gid", "65534\t65534\t65534\t65534"},
+            {"CapInh", "0000000000000000"},
+            {"CapPrm", "0000000000000000"},
+            {"CapEff", "0000000000000000"},
+            {"CapBnd", "0000000000000000"},
+            {"CapAmb", "0000000000000000"},
+            {"NoNewPrivs", "1"},
+            {"Seccomp", "2"}}},
+          {"interfaces", {"lo"}},
+          {"routes", 0},
+          {"mounts",
+           {{"/", {{"type", "overlay"}, {"options", {"ro", "relatime"}}, {"size", 1}}},
+            {"/tmp", scratch(64)},
+            {"/workspace", scratch(128)},
+            {"/dev/shm", scratch(64)},
+            {"/ipc", {{"type", "ext4"}, {"options", {"ro", "noexec"}}}},
+            {"/projects", {{"type", "ext4"}, {"options", {"rw", "noexec"}}}}}},
+          {"writable",
+           {{"/", "EROFS"},
+            {"/run", "EROFS"},
+            {"/var/tmp", "EROFS"},
+            {"/var", "EROFS"},
+            {"/etc", "EROFS"},
+            {"/usr", "EROFS"},
+            {"/dev", "EACCES"},
+            {"/ipc", "EROFS"},
+            {"/projects", "ok"},
+            {"/tmp", "ok"},
+            {"/workspace", "ok"},
+            {"/dev/shm", "ok"}}},
+          {"programs", {{"/tmp", "EACCES"}, {"/workspace", "EACCES"}, {"/dev/shm", "EACCES"}}},
+          {"calls",
+           {{"socket(AF_NETLINK)", "EPERM"},
+            {"socket(AF_PACKET)", "EPERM"},
+            {"socket(AF_VSOCK)", "EPERM"},
+            {"chroot", "EPERM"}}},
+          {"ulimits", {{"nofile", 1024}, {"nproc", 4096}, {"fsize", 134217728}, {"core", 0}}},
+          {"environment", {"HOME", "HOSTNAME", "LANG", "PATH"}},
+          {"init", "/run/podman-init"},
+          {"limits",
+           {{"memory", "100663296"}, {"swap", "0"}, {"pids", "64"}, {"cpu", "50000 100000"}}}};
+}
+
+struct probe_fixture : driver_fixture {
+  probe_fixture() {
+    engine.facts = good_facts();
+    env.config.cpus = 0.5;
+    put("proc/4242/status", "Name:\tcatatonit\nUid:\t165534\t165534\t165534\t165534\n");
+  }
+
+  std::vector<constraint_row> rows() {
+    make_driver();
+    auto found = get<runtime_report>(probe_atom::value);
+    CAF_REQUIRE(found.value);
+    CAF_CHECK(engine.containers.empty());
+    stop_driver();
+    return found.value->constraints;
+  }
+
+  /// The names of the rows that don't hold.
+  std::string broken() {
+    std::string names;
+    for (const auto& row : rows()) {
+      if (!row.held) {
+        CAF_CHECK(!row.remedy.empty());
+        names += (names.empty() ? "" : ", ") + row.name;
+      }
+    }
+    return names;
+  }
+};
+
+} // namespace
+
+CAF_TEST_FIXTURE_SCOPE(constraint_probe_tests, probe_fixture)
+
+CAF_TEST(a_container_in_order_holds_every_constraint) {
+  auto found = rows();
+  CAF_CHECK_EQUAL(found.size(), 21u);
+  for (const auto& row : found) {
+    CAF_CHECK(row.held);
+    CAF_CHECK(row.remedy.empty());
+    CAF_CHECK(!row.asked.empty() && !row.found.empty());
+  }
+}
+
+CAF_TEST(each_thing_that_is_wrong_is_found) {
+  auto check = [this](const std::string& row, const json& patch) {
+    engine.facts = good_facts();
+    engine.facts.merge_patch(patch);
+    CAF_CHECK_EQUAL(broken(), row);
+  };
+  check("network", {{"interfaces", {"eth0", "lo"}}});
+  check("network", {{"routes", 1}});
+  check("other sockets", {{"calls", {{"socket(AF_VSOCK)", "ok"}}}});
+  check("root file system", {{"mounts", {{"/", {{"options", {"rw"}}}}}}});
+  check("other writable folders", {{"writable", {{"/run", "ok"}}}});
+  check("/tmp", {{"mounts", {{"/tmp", {{"size", 1}}}}}});
+  check("/tmp", {{"programs", {{"/tmp", "ok"}}}});
+  check("/workspace", {{"mounts", {{"/workspace", {{"options", {"rw", "nosuid", "nodev"}}}}}}});
+  check("/dev/shm", {{"mounts", {{"/dev/shm", {{"type", "overlay"}}}}}});
+  check("user inside", {{"status", {{"Uid", "0\t0\t0\t0"}}}});
+  check("user inside", {{"status", {{"Gid", "65534\t65534\t0\t65534"}}}});
+  check("capabilities", {{"status", {{"CapBnd", "00000000a80425fb"}}}});
+  check("capabilities", {{"status", {{"CapEff", nullptr}}}});
+  check("no new privileges", {{"status", {{"NoNewPrivs", "0"}}}});
+  check("seccomp", {{"status", {{"Seccomp", "0"}}}});
+  check("seccomp", {{"calls", {{"chroot", "ok"}}}});
+  check("swap", {{"limits", {{"swap", "max"}}}});
+  check("cpus", {{"limits", {{"cpu", "max 100000"}}}});
+  check("ulimits", {{"ulimits", {{"core", 1}}}});
+  check("ulimits", {{"ulimits", {{"nofile", -1}}}});
+  check("/ipc", {{"writable", {{"/ipc", "ok"}}}});
+  check("/projects", {{"writable", {{"/projects", "EACCES"}}}});
+  check("init process", {{"init", "python3"}});
+  check("environment", {{"environment", {"PATH", "SECRET"}}});
+}
+
+CAF_TEST(limits_are_found_out_by_using_them_up) {
+  engine.survives_memory = true;
+  CAF_CHECK_EQUAL(broken(), "memory limit");
+  engine.survives_memory = false;
+  engine.threads = 128;
+  CAF_CHECK_EQUAL(broken(), "pids limit");
+}
+
+CAF_TEST(a_guest_that_is_the_account_outside_is_found) {
+  put("proc/4242/status", "Uid:\t1000\t1000\t1000\t1000\n");
+  CAF_CHECK_EQUAL(broken(), "user outside");
+}
+
+CAF_TEST(an_answer_that_makes_no_sense_holds_nothing_and_breaks_nothing) {
+  engine.facts = json::array({1, "x"});
+  auto found = rows();
+  CAF_CHECK_EQUAL(found.size(), 21u);
+  std::string held;
+  for (const auto& row : found) {
+    held += row.held ? row.name + "; " : "";
+  }
+  // What is seen from outside.
+  CAF_CHECK_EQUAL(held, "user outside; memory limit; pids limit; ");
+}
+
+CAF_TEST(a_full_probe_doesn_t_take_kept_findings) {
+  make_driver();
+  CAF_REQUIRE(ensure().value);
+  auto before = script->children.size();
+  CAF_REQUIRE(get<runtime_report>(probe_atom::value).value);
+  CAF_CHECK_EQUAL(script->children.size(), before + 2);
+}
+
+CAF_TEST_FIXTURE_SCOPE_END()

@@ -1,0 +1,375 @@
+#define CAF_SUITE supervisor
+
+#include "actors/supervisor.hpp"
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <caf/all.hpp>
+
+#include "actors/admission.hpp"
+#include "tests/support/invocation_world.hpp"
+#include "tests/support/scripted_process_host.hpp"
+#include "tests/support/session_world.hpp"
+
+#include "caf/test/dsl.hpp"
+
+using namespace bulkhead;
+using namespace bulkhead::testing;
+using namespace std::chrono_literals;
+
+namespace {
+
+struct config : caf::actor_system_config {
+  config() {
+    add_message_types<caf::id_block::bulkhead>();
+    add_message_types<caf::id_block::bulkhead_handles>();
+  }
+};
+
+/// A session that stops at once, or never.
+struct scripted_session {
+  bool hangs = false;
+  int stops = 0;
+};
+
+struct session_state {
+  explicit session_state(mcp_session_actor::pointer) {}
+  std::vector<caf::typed_response_promise<caf::ok_atom>> promises;
+  static inline const char* name = "scripted-session";
+};
+
+mcp_session_actor::behavior_type behave(mcp_session_actor::stateful_pointer<session_state> self,
+                                        std::shared_ptr<scripted_session> script) {
+  return {
+      [](const run_progress&) {},
+      [](message_atom, const std::string&) {},
+      [](refuse_atom, const error&) {},
+      [self, script](stop_atom) {
+        ++script->stops;
+        auto promise = self->make_response_promise<caf::ok_atom>();
+        if (script->hangs) {
+          self->state.promises.push_back(promise);
+        } else {
+          promise.deliver(caf::ok_atom::value);
+          self->quit();
+        }
+        return promise;
+      },
+  };
+}
+
+struct fixture : test_coordinator_fixture<config> {
+  fixture() {
+    registry->stop.answer = caf::ok_atom::value;
+    volumes->stop.answer = caf::ok_atom::value;
+    plan.env = env;
+    plan.services = services;
+    plan.start_processes = [this]() -> process_host_actor {
+      return started("processes", sys.spawn(scripted_process_host, processes));
+    };
+    plan.start_volumes = [this]() -> volume_manager_actor {
+      return started("volumes", sys.spawn(scripted_volumes, volumes));
+    };
+    plan.start_runtime = [this]() -> container_runtime_actor {
+      return started("runtime", sys.spawn(scripted_runtime, runtime));
+    };
+    plan.start_registry = [this]() -> client_registry_actor {
+      return started("registry", sys.spawn(scripted_registry, registry));
+    };
+    plan.start_admission = [this]() -> admission_actor {
+      return started("admission", admission_actor{sys.spawn(bulkhead::admission, env)});
+    };
+    plan.fatal = [this](const std::string& what) { fatal.push_back(what); };
+    root = sys.spawn(supervisor, plan);
+    consume_messages();
+  }
+
+  ~fixture() override {
+    kill(root);
+    for (const auto& actor : all) {
+      kill(actor);
+    }
+  }
+
+  template <class Handle>
+  Handle started(const std::string& what, Handle handle) {
+    order.push_back(what);
+    all.push_back(caf::actor_cast<caf::actor>(handle));
+    return handle;
+  }
+
+  template <class Handle>
+  void kill(const Handle& handle) {
+    caf::anon_send_exit(handle, caf::exit_reason::kill);
+    consume_messages();
+  }
+
+  std::shared_ptr<scripted_session> add_session(bool hangs) {
+    auto script = std::make_shared<scripted_session>();
+    script->hangs = hangs;
+    mcp_session_actor session = sys.spawn(behave, script);
+    all.push_back(caf::actor_cast<caf::actor>(session));
+    caf::anon_send(root, create_atom::value, session);
+    consume_messages();
+    return script;
+  }
+
+  /// A sandbox that ends when killed and not when asked.
+  sandbox_actor add_sandbox() {
+    sandbox_actor box = sys.spawn(scripted_sandbox, sandboxes);
+    all.push_back(caf::actor_cast<caf::actor>(box));
+    caf::anon_send(root, create_atom::value, box);
+    consume_messages();
+    return box;
+  }
+
+  /// Asks for the stop; the answers are counted.
+  void stop() {
+    all.push_back(sys.spawn([this](caf::event_based_actor* asking) {
+      asking->request(root, caf::infinite, stop_atom::value)
+          .then([this](caf::ok_atom) { ++stopped; }, [](const caf::error&) {});
+    }));
+    consume_messages();
+  }
+
+  void pass(std::chrono::milliseconds time) {
+    constexpr auto step = 50ms;
+    for (; time > 0ms; time -= step) {
+      advance_time(std::min<std::chrono::milliseconds>(time, step));
+      consume_messages();
+    }
+  }
+
+  template <class T>
+  void open(gate<T>& which) {
+    which.held = false;
+    which.release();
+    consume_messages();
+  }
+
+  std::shared_ptr<environment> env = test_environment();
+  std::shared_ptr<service_directory> services = std::make_shared<service_directory>();
+  std::shared_ptr<process_script> processes = std::make_shared<process_script>();
+  std::shared_ptr<volume_script> volumes = std::make_shared<volume_script>();
+  std::shared_ptr<runtime_script> runtime = std::make_shared<runtime_script>();
+  std::shared_ptr<registry_script> registry = std::make_shared<registry_script>();
+  std::shared_ptr<sandbox_log> sandboxes = std::make_shared<sandbox_log>();
+  supervisor_plan plan;
+  supervisor_actor root;
+  std::vector<std::string> order;
+  std::vector<caf::actor> all;
+  std::vector<std::string> fatal;
+  int stopped = 0;
+};
+
+} // namespace
+
+CAF_TEST_FIXTURE_SCOPE(supervisor_tests, fixture)
+
+CAF_TEST(the_tree_starts_in_the_order_of_the_plan) {
+  CAF_CHECK(order ==
+            (std::vector<std::string>{"processes", "volumes", "runtime", "registry", "admission"}));
+  auto now = services->get();
+  CAF_CHECK(now.processes && now.volumes && now.runtime && now.registry && now.admission);
+  CAF_CHECK(fatal.empty());
+}
+
+CAF_TEST(a_lost_leaf_is_started_again_alone_and_its_new_handle_is_known) {
+  auto before = services->get();
+  kill(before.registry);
+  CAF_CHECK_EQUAL(order.size(), 6u);
+  CAF_CHECK_EQUAL(order.back(), "registry");
+  auto after = services->get();
+  CAF_CHECK(after.registry && after.registry != before.registry);
+  CAF_CHECK(after.runtime == before.runtime);
+  CAF_CHECK(after.volumes == before.volumes);
+  // The second one is watched, too.
+  kill(after.registry);
+  CAF_CHECK_EQUAL(order.size(), 7u);
+  CAF_CHECK(fatal.empty());
+}
+
+CAF_TEST(too_many_restarts_in_ten_minutes_end_the_process_and_old_ones_do_not_count) {
+  for (int i = 0; i < 5; ++i) {
+    kill(services->get().runtime);
+    pass(1s);
+  }
+  CAF_CHECK_EQUAL(order.size(), 10u);
+  CAF_CHECK(fatal.empty());
+  advance_time(11min);
+  consume_messages();
+  for (int i = 0; i < 5; ++i) {
+    kill(services->get().runtime);
+  }
+  CAF_CHECK_EQUAL(order.size(), 15u);
+  CAF_CHECK(fatal.empty());
+  kill(services->get().runtime);
+  CAF_CHECK_EQUAL(order.size(), 15u);
+  CAF_REQUIRE_EQUAL(fatal.size(), 1u);
+  CAF_CHECK(fatal[0].find("container runtime") != std::string::npos);
+}
+
+CAF_TEST(each_leaf_has_a_budget_of_its_own) {
+  for (int i = 0; i < 5; ++i) {
+    kill(services->get().runtime);
+    kill(services->get().registry);
+    kill(services->get().volumes);
+  }
+  CAF_CHECK(fatal.empty());
+  CAF_CHECK_EQUAL(order.size(), 20u);
+}
+
+CAF_TEST(losing_a_core_actor_is_fatal_at_once_and_told_once) {
+  kill(services->get().processes);
+  CAF_REQUIRE_EQUAL(fatal.size(), 1u);
+  CAF_CHECK(fatal[0].find("process host") != std::string::npos);
+  kill(services->get().admission);
+  CAF_CHECK_EQUAL(fatal.size(), 1u);
+  CAF_CHECK_EQUAL(order.size(), 5u);
+}
+
+CAF_TEST(losing_admission_is_fatal) {
+  kill(services->get().admission);
+  CAF_REQUIRE_EQUAL(fatal.size(), 1u);
+  CAF_CHECK(fatal[0].find("admission") != std::string::npos);
+}
+
+CAF_TEST(losing_sessions_and_sandboxes_is_not_an_accident) {
+  add_session(false);
+  kill(all.back());
+  kill(add_sandbox());
+  CAF_CHECK(fatal.empty());
+  CAF_CHECK_EQUAL(order.size(), 5u);
+}
+
+CAF_TEST(an_empty_tree_stops_at_once) {
+  stop();
+  CAF_CHECK_EQUAL(stopped, 1);
+  CAF_CHECK_EQUAL(registry->stop.asked, 1u);
+  CAF_CHECK_EQUAL(volumes->stop.asked, 1u);
+}
+
+CAF_TEST(every_request_to_stop_is_answered_also_after_the_stop) {
+  registry->stop.held = true;
+  stop();
+  stop();
+  CAF_CHECK_EQUAL(stopped, 0);
+  open(registry->stop);
+  CAF_CHECK_EQUAL(stopped, 2);
+  stop();
+  CAF_CHECK_EQUAL(stopped, 3);
+  CAF_CHECK_EQUAL(registry->stop.asked, 1u);
+  CAF_CHECK_EQUAL(volumes->stop.asked, 1u);
+}
+
+CAF_TEST(the_stages_come_one_after_another) {
+  auto session = add_session(true);
+  auto handle = all.back();
+  auto box = add_sandbox();
+  registry->stop.held = true;
+  volumes->stop.held = true;
+  stop();
+  CAF_CHECK_EQUAL(session->stops, 1);
+  CAF_CHECK_EQUAL(sandboxes->ends, 0);
+  CAF_CHECK_EQUAL(registry->stop.asked, 0u);
+  kill(handle);
+  CAF_CHECK_EQUAL(sandboxes->ends, 1);
+  CAF_CHECK_EQUAL(registry->stop.asked, 1u);
+  open(registry->stop);
+  CAF_CHECK_EQUAL(volumes->stop.asked, 0u);
+  kill(box);
+  CAF_CHECK_EQUAL(volumes->stop.asked, 1u);
+  CAF_CHECK_EQUAL(stopped, 0);
+  open(volumes->stop);
+  CAF_CHECK_EQUAL(stopped, 1);
+}
+
+CAF_TEST(members_that_hang_cost_each_stage_its_budget_and_no_more) {
+  add_session(true);
+  add_sandbox();
+  registry->stop.held = true;
+  volumes->stop.held = true;
+  stop();
+  pass(400ms);
+  CAF_CHECK_EQUAL(sandboxes->ends, 0);
+  pass(200ms);
+  CAF_CHECK_EQUAL(sandboxes->ends, 1);
+  CAF_CHECK_EQUAL(registry->stop.asked, 1u);
+  pass(3800ms);
+  CAF_CHECK_EQUAL(volumes->stop.asked, 0u);
+  pass(200ms);
+  CAF_CHECK_EQUAL(volumes->stop.asked, 1u);
+  CAF_CHECK_EQUAL(stopped, 0);
+  pass(400ms);
+  CAF_CHECK_EQUAL(stopped, 1);
+}
+
+CAF_TEST(a_registry_that_cannot_stop_does_not_stop_the_stop) {
+  kill(services->get().registry);
+  auto broken = services->get().registry;
+  registry->stop.refuse_with(errc::internal, "broken");
+  stop();
+  CAF_CHECK_EQUAL(stopped, 1);
+}
+
+CAF_TEST(what_is_made_while_stopping_is_ended_at_once) {
+  auto box = add_sandbox();
+  stop();
+  CAF_CHECK_EQUAL(sandboxes->ends, 1);
+  auto late_session = add_session(false);
+  CAF_CHECK_EQUAL(late_session->stops, 1);
+  auto late_box = add_sandbox();
+  CAF_CHECK_EQUAL(sandboxes->ends, 2);
+  kill(box);
+  CAF_CHECK_EQUAL(stopped, 0);
+  kill(late_box);
+  CAF_CHECK_EQUAL(stopped, 1);
+}
+
+CAF_TEST(nothing_is_started_again_while_stopping) {
+  add_sandbox();
+  stop();
+  kill(services->get().runtime);
+  kill(services->get().processes);
+  CAF_CHECK_EQUAL(order.size(), 5u);
+  CAF_CHECK(fatal.empty());
+}
+
+CAF_TEST(a_session_that_died_before_it_was_known_holds_nothing_up) {
+  auto script = std::make_shared<scripted_session>();
+  mcp_session_actor session = sys.spawn(behave, script);
+  kill(session);
+  caf::anon_send(root, create_atom::value, session);
+  consume_messages();
+  stop();
+  CAF_CHECK_EQUAL(stopped, 1);
+}
+
+CAF_TEST(runs_are_made_with_sandboxes_that_the_supervisor_knows) {
+  auto starter = make_run_starter(sys, env, services, root);
+  volumes->run_folder.held = true;
+  registry->catalogue.answer = catalogue_ptr{std::make_shared<server_catalogue>()};
+  run_request request;
+  request.id = "run-7";
+  request.timeout = 30s;
+  auto run = starter(request);
+  all.push_back(sys.spawn([run](caf::event_based_actor* asking) {
+    asking->request(run, caf::infinite, run_atom::value)
+        .then([](const run_answer&) {}, [](const caf::error&) {});
+  }));
+  consume_messages();
+  CAF_CHECK_EQUAL(volumes->made.size(), 1u);
+  stop();
+  // The sandbox waits for its folder, and the stop for the sandbox.
+  CAF_CHECK_EQUAL(stopped, 0);
+  volumes->run_folder.answer = "/run/folder";
+  volumes->discard.answer = caf::ok_atom::value;
+  open(volumes->run_folder);
+  CAF_CHECK_EQUAL(stopped, 1);
+  kill(run);
+}
+
+CAF_TEST_FIXTURE_SCOPE_END()

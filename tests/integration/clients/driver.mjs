@@ -1,0 +1,83 @@
+// Makes an MCP client of an official SDK do what a test asks: node driver.mjs sdk1 | sdk2 [auto | REVISION]
+//
+// One JSON object a line on stdin: {n, op, ...}; each is answered by {n, ok} or {n, error: {code, message}}
+// on stdout as soon as it is done, so that operations overlap. `cancel` ends the call that has the number
+// `call`. Progress and log notifications come as {progress: {...}, call} and {log: {...}}.
+import readline from 'node:readline';
+
+const say = (message) => process.stdout.write(JSON.stringify(message) + '\n');
+
+async function makeClient(flavour, mode) {
+  const info = { name: `bulkhead-test-${flavour}`, version: '1.0.0' };
+  if (flavour === 'sdk1') {
+    const { Client } = await import('@modelcontextprotocol/sdk/client/index.js');
+    const { StdioClientTransport } = await import('@modelcontextprotocol/sdk/client/stdio.js');
+    const { LoggingMessageNotificationSchema } = await import('@modelcontextprotocol/sdk/types.js');
+    const client = new Client(info);
+    client.setNotificationHandler(LoggingMessageNotificationSchema, (note) => say({ log: note.params }));
+    return {
+      client,
+      transport: StdioClientTransport,
+      call: (params, options) => client.callTool(params, undefined, options),
+      version: (transport) => transport.protocolVersion ?? client.getNegotiatedProtocolVersion?.(),
+    };
+  }
+  const { Client } = await import('@modelcontextprotocol/client');
+  const { StdioClientTransport } = await import('@modelcontextprotocol/client/stdio');
+  const negotiation = !mode ? {} : mode === 'auto' ? { mode } : { mode: { pin: mode } };
+  const client = new Client(info, { versionNegotiation: negotiation });
+  client.setNotificationHandler('notifications/message', (note) => say({ log: note.params }));
+  return {
+    client,
+    transport: StdioClientTransport,
+    call: (params, options) => client.callTool(params, options),
+    version: () => client.getNegotiatedProtocolVersion(),
+  };
+}
+
+const { client, transport: Transport, call, version } = await makeClient(process.argv[2], process.argv[3]);
+const calls = new Map();
+let transport;
+
+const operations = {
+  async connect({ command, args = [] }) {
+    transport = new Transport({ command, args, stderr: 'inherit' });
+    await client.connect(transport);
+    return {
+      version: version(transport),
+      server: client.getServerVersion(),
+      capabilities: client.getServerCapabilities(),
+      instructions: client.getInstructions(),
+    };
+  },
+  ping: () => client.ping(),
+  listTools: () => client.listTools(),
+  listResources: () => client.listResources(),
+  readResource: ({ uri }) => client.readResource({ uri }),
+  setLogLevel: ({ level }) => client.setLoggingLevel(level),
+  async callTool({ n, name, arguments: values, progress, meta }) {
+    const abort = new AbortController();
+    calls.set(n, abort);
+    const options = { signal: abort.signal, timeout: 300_000, resetTimeoutOnProgress: true };
+    if (progress) {
+      options.onprogress = (step) => say({ progress: step, call: n });
+    }
+    try {
+      return await call({ name, arguments: values, ...(meta ? { _meta: meta } : {}) }, options);
+    } finally {
+      calls.delete(n);
+    }
+  },
+  cancel: ({ call: number }) => calls.get(number).abort('test'),
+  close: () => client.close(),
+};
+
+for await (const line of readline.createInterface({ input: process.stdin })) {
+  const request = JSON.parse(line);
+  Promise.resolve()
+    .then(() => operations[request.op](request))
+    .then(
+      (ok) => say({ n: request.n, ok: ok ?? null }),
+      (error) => say({ n: request.n, error: { code: error.code ?? null, message: String(error.message ?? error) } }),
+    );
+}

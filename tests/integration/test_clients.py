@@ -1,0 +1,229 @@
+"""Bulkhead with the clients that people use: the official SDKs in both eras of MCP, and the Inspector."""
+
+import os
+import signal
+import subprocess
+import unittest
+
+import npm_clients
+from npm_clients import Launcher, SdkClient, inspector_command, run_inspector
+from world import World, children_of, command_line, guests_of, patience, wait_until
+
+CAPABILITIES = "bulkhead://capabilities"
+
+
+def setUpModule():
+    npm_clients.install()
+
+
+def text_of(result):
+    return "\n".join(block["text"] for block in result["content"])
+
+
+class ClientTest(unittest.TestCase):
+    """A world with one upstream server, and a script that starts Bulkhead in it."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.world = World(lambda world: {"recorder": world.recorder("record")})
+        cls.launcher = Launcher(cls.world)
+
+    @classmethod
+    def tearDownClass(cls):
+        try:
+            for instance in cls.world.instances:
+                cls.world.assert_clean(instance, alive=False)
+        finally:
+            cls.world.close()
+
+    def wait_for_guest(self):
+        """Waits until code runs in a sandbox; the instance that it belongs to."""
+        def look():
+            return [each for each in self.launcher.running() if guests_of(each)]
+        return wait_until(look, 30, "a guest runs")[0]
+
+    def wait_for_no_guest(self, instance):
+        wait_until(lambda: not guests_of(instance), 10, "the guest is gone")
+
+
+class SdkTests:
+    """What every SDK must be able to do; subclasses say which, and what it should find."""
+
+    flavour = ()
+    version = None
+    modern = False
+    resource_not_found = -32602
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.client = SdkClient(*cls.flavour)
+        cls.connected = cls.client.do("connect", command=cls.launcher.path)
+        cls.launcher.running()
+
+    @classmethod
+    def tearDownClass(cls):
+        try:
+            status = cls.client.close()
+            if status != 0:
+                raise AssertionError(f"the client ended with {status}")
+        finally:
+            super().tearDownClass()
+
+    def test_handshake(self):
+        self.assertEqual(self.connected["server"]["name"], "bulkhead")
+        self.assertEqual(self.connected["capabilities"], {"tools": {}, "resources": {}, "logging": {}})
+        self.assertLessEqual(len(self.connected["instructions"]), 500)
+        if self.version:
+            self.assertEqual(self.connected["version"], self.version)
+
+    def test_tools(self):
+        tools = self.client.do("listTools")["tools"]
+        self.assertEqual([tool["name"] for tool in tools], ["run_python"])
+        self.assertEqual(tools[0]["inputSchema"]["required"], ["code"])
+
+    def test_run(self):
+        result = self.client.run("print('hello')\n6 * 7")
+        self.assertFalse(result.get("isError"))
+        self.assertIn("hello", text_of(result))
+        structured = result["structuredContent"]
+        self.assertEqual((structured["status"], structured["stdout"], structured["result"]),
+                         ("success", "hello\n", 42))
+
+    def test_failing_code(self):
+        result = self.client.run("raise ValueError('no such luck')")
+        self.assertTrue(result["isError"])
+        self.assertIn("ValueError: no such luck", text_of(result))
+
+    def test_upstream_server(self):
+        result = self.client.run("print(await mcp_recorder.echo(message='through'))", servers=["recorder"])
+        self.assertEqual(result["structuredContent"]["stdout"], "through\n")
+        self.assertIn({"tool": "echo", "arguments": {"message": "through"}}, self.world.recorded("record"))
+
+    def test_bad_arguments(self):
+        result = self.client.run("1", servers=["recoder"])
+        self.assertTrue(result["isError"])
+        self.assertEqual(result["structuredContent"]["status"], "validation_error")
+        self.assertIn('did you mean "recorder"?', text_of(result))
+
+    def test_unknown_tool(self):
+        error = self.client.start("callTool", name="run_ruby", arguments={}).error()
+        self.assertEqual(error["code"], -32602)
+
+    def test_resource(self):
+        resources = self.client.do("listResources")["resources"]
+        self.assertEqual([resource["uri"] for resource in resources], [CAPABILITIES])
+        content = self.client.do("readResource", uri=CAPABILITIES)["contents"][0]
+        self.assertEqual(content["mimeType"], "text/markdown")
+        self.assertIn("search_tool_docs", content["text"])
+        self.assertIn("`recorder`", content["text"])
+
+    def test_unknown_resource(self):
+        error = self.client.start("readResource", uri="bulkhead://nothing").error()
+        self.assertEqual(error["code"], self.resource_not_found)
+
+    def test_progress(self):
+        run = self.client.start_run("print(1)", progress=True)
+        run.value()
+        self.assertEqual([step["message"] for step in run.progress][:3], ["queued", "booting", "running"])
+        values = [step["progress"] for step in run.progress]
+        self.assertEqual(values, sorted(set(values)))
+
+    def test_logs(self):
+        if self.modern:
+            self.client.run("1", meta={"io.modelcontextprotocol/logLevel": "info"})
+        else:
+            self.client.do("setLogLevel", level="info")
+            self.client.run("1")
+        self.assertTrue(any(log["data"].get("event") == "run ended" for log in self.client.logs))
+
+    def test_cancel_and_overlap(self):
+        run = self.client.start_run("import time\ntime.sleep(100)", timeout=110)
+        instance = self.wait_for_guest()
+        self.assertEqual(self.client.run("print('meanwhile')")["structuredContent"]["stdout"],
+                         "meanwhile\n")
+        self.assertFalse(run.done)
+        self.client.cancel(run)
+        run.error()
+        self.wait_for_no_guest(instance)
+        self.assertEqual(self.client.run("print('after')")["structuredContent"]["stdout"], "after\n")
+
+
+class Sdk1(SdkTests, ClientTest):
+    flavour = ("sdk1",)
+    resource_not_found = -32002  # The newer SDK turns it into the newer code.
+
+    def test_ping(self):
+        self.assertEqual(self.client.do("ping"), {})
+
+
+class Sdk2Legacy(SdkTests, ClientTest):
+    flavour = ("sdk2",)
+    version = "2025-11-25"
+
+
+class Sdk2Auto(SdkTests, ClientTest):
+    flavour = ("sdk2", "auto")
+    version = "2026-07-28"
+    modern = True
+
+
+class Sdk2Pinned(SdkTests, ClientTest):
+    flavour = ("sdk2", "2026-07-28")
+    version = "2026-07-28"
+    modern = True
+
+
+class InspectorTests:
+    number = 0
+    options = ()
+
+    def ask(self, method, *arguments):
+        return run_inspector(self.number, self.launcher, *self.options, "--method", method, *arguments)
+
+    def test_tools(self):
+        self.assertEqual([tool["name"] for tool in self.ask("tools/list")["tools"]], ["run_python"])
+
+    def test_run(self):
+        result = self.ask("tools/call", "--tool-name", "run_python", "--tool-arg", "code=print(6*7)")
+        self.assertEqual(result["structuredContent"]["stdout"], "42\n")
+
+    def test_resource(self):
+        self.assertEqual(self.ask("resources/list")["resources"][0]["uri"], CAPABILITIES)
+        text = self.ask("resources/read", "--uri", CAPABILITIES)["contents"][0]["text"]
+        self.assertIn("`recorder`", text)
+
+    def test_ending_the_client_ends_the_run(self):
+        command = inspector_command(self.number, self.launcher, *self.options, "--method", "tools/call",
+                                    "--tool-name", "run_python",
+                                    "--tool-arg", "code=import time; time.sleep(100)", "timeout=110")
+        with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL) as inspector:
+            try:
+                instance = self.wait_for_guest()
+            finally:
+                # Version 1 has its client in a second process.
+                for pid in [inspector.pid, *children_of(inspector.pid)]:
+                    if os.path.basename((command_line(pid) or [""])[0]) == "node":
+                        os.kill(pid, signal.SIGKILL)
+            inspector.wait(patience(10))
+        self.world.assert_clean(instance, alive=False, seconds=15)
+
+
+class Inspector1(InspectorTests, ClientTest):
+    number = 1
+
+
+class Inspector2(InspectorTests, ClientTest):
+    number = 2
+
+    def test_strict(self):
+        self.ask("tools/list", "--strict")
+
+
+class Inspector2Modern(Inspector2):
+    options = ("--protocol-era", "modern")
+
+
+if __name__ == "__main__":
+    unittest.main()
