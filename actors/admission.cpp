@@ -85,8 +85,8 @@ admission_impl_actor::behavior_type admission_state::make_behavior() {
         auto late = std::find_if(waiting.begin(), waiting.end(),
                                  [&](const request& entry) { return entry.number == number; });
         if (late != waiting.end()) {
-          late->promise.deliver(to_caf(errc::overloaded,
-                                       "the run's turn didn't come before its deadline"));
+          late->promise.deliver(
+              to_caf(errc::overloaded, "the run's turn didn't come before its deadline"));
           auto holder = caf::actor_cast<caf::actor_addr>(late->holder);
           waiting.erase(late);
           forget(holder);

@@ -15,8 +15,8 @@ namespace bulkhead {
 
 /// The admission desk with the timer it sends itself.
 using admission_impl_actor = admission_actor::extend<
-  /// The deadline of the waiting request with this number passes.
-  caf::reacts_to<tick_atom, std::uint64_t>>;
+    /// The deadline of the waiting request with this number passes.
+    caf::reacts_to<tick_atom, std::uint64_t>>;
 
 /// Tickets for runs: so many at once, a bounded queue in order of arrival, refusal beyond.
 struct admission_state {

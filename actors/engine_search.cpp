@@ -116,9 +116,13 @@ private:
         "info", "--format",
         "{{.ServerVersion}}|{{.CgroupVersion}}|{{.DefaultRuntime}}|{{json .SecurityOptions}}"};
     auto line =
-        co_await run_engine(context_, facts_.engine, "reach the docker daemon", std::move(argv));
+        co_await run_engine(context_, facts_.engine, "ask docker's daemon", std::move(argv));
     if (!line) {
-      co_return tl::unexpected{line.error()};
+      // Without a daemon `info` complains of the format; this one says what is wrong.
+      std::vector<std::string> simple = {"version", "--format", "{{.Server.Version}}"};
+      auto reached =
+          co_await run_engine(context_, facts_.engine, "reach docker's daemon", std::move(simple));
+      co_return tl::unexpected{reached ? line.error() : reached.error()};
     }
     auto fields = split(*line, '|');
     if (fields.size() < 4) {

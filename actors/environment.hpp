@@ -55,8 +55,8 @@ struct environment {
 
 using environment_ptr = std::shared_ptr<const environment>;
 
-/// A minimal environment for child processes: PATH, HOME, USER, LOGNAME, LANG, LC_ALL, TZ, TMPDIR, XDG_* and the proxy variables
-/// as they are in ours, as NAME=VALUE.
+/// A minimal environment for child processes: PATH, HOME, USER, LOGNAME, LANG, LC_ALL, TZ, TMPDIR,
+/// XDG_* and the proxy variables as they are in ours, as NAME=VALUE.
 std::vector<std::string> minimal_environment(const environment& env);
 
 } // namespace bulkhead

@@ -9,7 +9,9 @@ caf::error to_caf(errc code, std::string message) {
   return caf::make_error(code, std::move(message));
 }
 
-caf::error to_caf(const error& reason) { return to_caf(reason.code, reason.message); }
+caf::error to_caf(const error& reason) {
+  return to_caf(reason.code, reason.message);
+}
 
 error from_caf(const caf::error& reason, std::string_view what) {
   if (reason.category() == caf::atom("bulkhead")) {

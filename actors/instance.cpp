@@ -20,8 +20,8 @@ namespace {
 
 bool is_instance_name(std::string_view name) {
   return name.size() == 16 && std::all_of(name.begin(), name.end(), [](char c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
-  });
+           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+         });
 }
 
 std::string lock_path(std::string_view runtime_dir, std::string_view instance) {

@@ -110,174 +110,175 @@ namespace bulkhead {
 
 /// Whoever owns a child process.
 using child_owner_actor = caf::typed_actor<
-  /// The child wrote; give the bytes back as credit once they are dealt with.
-  caf::reacts_to<child_output>,
-  /// Bytes of earlier writes reached the child's pipe.
-  caf::reacts_to<child_written>,
-  /// The child ended and all it wrote was delivered; the last message about it.
-  caf::reacts_to<child_exited>>;
+    /// The child wrote; give the bytes back as credit once they are dealt with.
+    caf::reacts_to<child_output>,
+    /// Bytes of earlier writes reached the child's pipe.
+    caf::reacts_to<child_written>,
+    /// The child ended and all it wrote was delivered; the last message about it.
+    caf::reacts_to<child_exited>>;
 
 /// The only place that spawns, signals and reaps processes.
 using process_host_actor = caf::typed_actor<
-  /// Starts a child in a process group of its own; the owner gets its events. Should the owner die,
-  /// the child's group is killed.
-  caf::replies_to<spawn_atom, process_spec, child_owner_actor>::with<child_started>,
-  /// Queues bytes for the child's stdin; `child_written` tells when they are gone.
-  caf::reacts_to<write_atom, child_id, std::string>,
-  /// Closes the child's stdin after what is queued.
-  caf::reacts_to<close_input_atom, child_id>,
-  /// Sends a signal to the child's process group; ignored when it has ended.
-  caf::reacts_to<signal_atom, child_id, std::int32_t>,
-  /// Allows that many more bytes to be read from the child's stream.
-  caf::reacts_to<credit_atom, child_id, stream_id, std::uint64_t>,
-  /// Runs a short command to its end with `input` on its stdin; killed at the deadline (errc::timeout).
-  caf::replies_to<command_atom, process_spec, std::string, deadline>::with<finished_process>,
-  /// Kills every process whose environment marks it as ours with this value (see
-  /// io::child_marker), in or out of a known group; answers how many.
-  caf::replies_to<kill_marked_atom, std::string>::with<std::uint32_t>>;
+    /// Starts a child in a process group of its own; the owner gets its events. Should the owner
+    /// die, the child's group is killed.
+    caf::replies_to<spawn_atom, process_spec, child_owner_actor>::with<child_started>,
+    /// Queues bytes for the child's stdin; `child_written` tells when they are gone.
+    caf::reacts_to<write_atom, child_id, std::string>,
+    /// Closes the child's stdin after what is queued.
+    caf::reacts_to<close_input_atom, child_id>,
+    /// Sends a signal to the child's process group; ignored when it has ended.
+    caf::reacts_to<signal_atom, child_id, std::int32_t>,
+    /// Allows that many more bytes to be read from the child's stream.
+    caf::reacts_to<credit_atom, child_id, stream_id, std::uint64_t>,
+    /// Runs a short command to its end with `input` on its stdin; killed at the deadline
+    /// (errc::timeout).
+    caf::replies_to<command_atom, process_spec, std::string, deadline>::with<finished_process>,
+    /// Kills every process whose environment marks it as ours with this value (see
+    /// io::child_marker), in or out of a known group; answers how many.
+    caf::replies_to<kill_marked_atom, std::string>::with<std::uint32_t>>;
 
 /// Whoever runs code in a sandbox.
 using sandbox_owner_actor = caf::typed_actor<
-  /// The guest is ready and the run's code has been sent.
-  caf::reacts_to<sandbox_up>,
-  /// The code wrote.
-  caf::reacts_to<guest_output>,
-  /// The code calls the host.
-  caf::reacts_to<guest_call>,
-  /// The code's call was unusable and has been refused already.
-  caf::reacts_to<refused_call>,
-  /// The code ended by itself.
-  caf::reacts_to<guest_done>,
-  /// The sandbox is gone without `guest_done`; nothing follows.
-  caf::reacts_to<sandbox_lost>>;
+    /// The guest is ready and the run's code has been sent.
+    caf::reacts_to<sandbox_up>,
+    /// The code wrote.
+    caf::reacts_to<guest_output>,
+    /// The code calls the host.
+    caf::reacts_to<guest_call>,
+    /// The code's call was unusable and has been refused already.
+    caf::reacts_to<refused_call>,
+    /// The code ended by itself.
+    caf::reacts_to<guest_done>,
+    /// The sandbox is gone without `guest_done`; nothing follows.
+    caf::reacts_to<sandbox_lost>>;
 
 /// One container: boot, frames in and out, exit reason, certain death. It lives until its container
 /// is destroyed and its folder discarded, also when its owner is gone.
 using sandbox_actor = child_owner_actor::extend<
-  /// Hands the sandbox its one run; the owner gets its events and gives each guest_output,
-  /// guest_call and refused_call back as credit. Boots the container if need be.
-  caf::reacts_to<execute_atom, sandbox_run, sandbox_owner_actor>,
-  /// The owner has dealt with that many events.
-  caf::reacts_to<credit_atom, std::uint32_t>,
-  /// Answers a guest call with scanned JSON text.
-  caf::reacts_to<respond_atom, std::uint64_t, std::string>,
-  /// Answers a guest call with an error.
-  caf::reacts_to<refuse_atom, std::uint64_t, error>,
-  /// Interrupts the code (KeyboardInterrupt).
-  caf::reacts_to<interrupt_atom>,
-  /// The owner is done with it: no event follows; the container ends, by force if need be.
-  caf::reacts_to<end_atom>>;
+    /// Hands the sandbox its one run; the owner gets its events and gives each guest_output,
+    /// guest_call and refused_call back as credit. Boots the container if need be.
+    caf::reacts_to<execute_atom, sandbox_run, sandbox_owner_actor>,
+    /// The owner has dealt with that many events.
+    caf::reacts_to<credit_atom, std::uint32_t>,
+    /// Answers a guest call with scanned JSON text.
+    caf::reacts_to<respond_atom, std::uint64_t, std::string>,
+    /// Answers a guest call with an error.
+    caf::reacts_to<refuse_atom, std::uint64_t, error>,
+    /// Interrupts the code (KeyboardInterrupt).
+    caf::reacts_to<interrupt_atom>,
+    /// The owner is done with it: no event follows; the container ends, by force if need be.
+    caf::reacts_to<end_atom>>;
 
 /// The driver of a container engine.
 using container_runtime_actor = caf::typed_actor<
-  /// Finds and probes the engine once (lazily) and answers what it found; fails with unavailable
-  /// and the remedy. Later requests share the first one's result.
-  caf::replies_to<ensure_atom>::with<runtime_report>,
-  /// Probes afresh and in full: each constraint read back from inside a container (for doctor).
-  caf::replies_to<probe_atom>::with<runtime_report>,
-  /// Starts a container whose stdio is the frame channel; the owner gets the child's events.
-  caf::replies_to<create_atom, container_request, child_owner_actor>::with<container_handle>,
-  /// The guest has booted and runs no code yet: sets the exact limits where they could not be set
-  /// before (a delegated cgroup v1); fails when a limit that was promised can't be set.
-  caf::replies_to<confine_atom, container_handle>::with<caf::ok_atom>,
-  /// Tells why the container's process ended; `diagnosis` is what it wrote to its stderr last.
-  caf::replies_to<classify_atom, container_handle, child_exited, std::string>::with<exit_verdict>,
-  /// Ends and removes a container and all that belongs to it; idempotent, retried until gone.
-  caf::replies_to<destroy_atom, container_handle>::with<caf::ok_atom>,
-  /// Removes what dead instances left: containers (also those that only the OCI runtime lists),
-  /// cgroups, folders, upstream server processes.
-  caf::replies_to<sweep_atom>::with<sweep_report>>;
+    /// Finds and probes the engine once (lazily) and answers what it found; fails with unavailable
+    /// and the remedy. Later requests share the first one's result.
+    caf::replies_to<ensure_atom>::with<runtime_report>,
+    /// Probes afresh and in full: each constraint read back from inside a container (for doctor).
+    caf::replies_to<probe_atom>::with<runtime_report>,
+    /// Starts a container whose stdio is the frame channel; the owner gets the child's events.
+    caf::replies_to<create_atom, container_request, child_owner_actor>::with<container_handle>,
+    /// The guest has booted and runs no code yet: sets the exact limits where they could not be set
+    /// before (a delegated cgroup v1); fails when a limit that was promised can't be set.
+    caf::replies_to<confine_atom, container_handle>::with<caf::ok_atom>,
+    /// Tells why the container's process ended; `diagnosis` is what it wrote to its stderr last.
+    caf::replies_to<classify_atom, container_handle, child_exited, std::string>::with<exit_verdict>,
+    /// Ends and removes a container and all that belongs to it; idempotent, retried until gone.
+    caf::replies_to<destroy_atom, container_handle>::with<caf::ok_atom>,
+    /// Removes what dead instances left: containers (also those that only the OCI runtime lists),
+    /// cgroups, folders, upstream server processes.
+    caf::replies_to<sweep_atom>::with<sweep_report>>;
 
 /// Host folders: /ipc, /projects, one working folder a run.
 using volume_manager_actor = caf::typed_actor<
-  /// Makes the instance's folders (idempotent) and answers where they are.
-  caf::replies_to<prepare_atom>::with<instance_folders>,
-  /// Lets the guest's uid, as the host sees it, write in /projects; answers a warning for people, empty
-  /// when all is well.
-  caf::replies_to<grant_atom, std::uint32_t>::with<std::string>,
-  /// Makes the working folder of a run and answers its path.
-  caf::replies_to<run_folder_atom, std::string>::with<std::string>,
-  /// Removes the working folder of a run.
-  caf::replies_to<discard_atom, std::string>::with<caf::ok_atom>,
-  /// Removes all folders of this instance; the last request.
-  caf::replies_to<stop_atom>::with<caf::ok_atom>>;
+    /// Makes the instance's folders (idempotent) and answers where they are.
+    caf::replies_to<prepare_atom>::with<instance_folders>,
+    /// Lets the guest's uid, as the host sees it, write in /projects; answers a warning for people,
+    /// empty when all is well.
+    caf::replies_to<grant_atom, std::uint32_t>::with<std::string>,
+    /// Makes the working folder of a run and answers its path.
+    caf::replies_to<run_folder_atom, std::string>::with<std::string>,
+    /// Removes the working folder of a run.
+    caf::replies_to<discard_atom, std::string>::with<caf::ok_atom>,
+    /// Removes all folders of this instance; the last request.
+    caf::replies_to<stop_atom>::with<caf::ok_atom>>;
 
 /// One upstream MCP server.
 using mcp_client_actor = child_owner_actor::extend<
-  /// The server's tool documents; starts the server if need be.
-  caf::replies_to<documents_atom, deadline>::with<documents_ptr>,
-  /// Calls a tool by its raw name; answers the CallToolResult as scanned JSON text.
-  caf::replies_to<call_atom, tool_call>::with<std::string>,
-  /// The caller gave up on a call; the server is told, other calls go on.
-  caf::reacts_to<cancel_atom, std::uint64_t>,
-  /// How it is, for people.
-  caf::replies_to<status_atom>::with<client_status>,
-  /// Closes the server's stdin, then SIGTERM, then SIGKILL; answers when it is gone.
-  caf::replies_to<stop_atom>::with<caf::ok_atom>>;
+    /// The server's tool documents; starts the server if need be.
+    caf::replies_to<documents_atom, deadline>::with<documents_ptr>,
+    /// Calls a tool by its raw name; answers the CallToolResult as scanned JSON text.
+    caf::replies_to<call_atom, tool_call>::with<std::string>,
+    /// The caller gave up on a call; the server is told, other calls go on.
+    caf::reacts_to<cancel_atom, std::uint64_t>,
+    /// How it is, for people.
+    caf::replies_to<status_atom>::with<client_status>,
+    /// Closes the server's stdin, then SIGTERM, then SIGKILL; answers when it is gone.
+    caf::replies_to<stop_atom>::with<caf::ok_atom>>;
 
 /// Which MCP servers exist; hands out their clients.
 using client_registry_actor = caf::typed_actor<
-  /// All servers that the configuration gives and policy allows, and its problems.
-  caf::replies_to<catalogue_atom>::with<catalogue_ptr>,
-  /// The client of a server, by raw name; one per server, made on demand.
-  caf::replies_to<client_atom, std::string>::with<mcp_client_actor>,
-  /// How the clients made so far are.
-  caf::replies_to<status_atom>::with<std::vector<client_status>>,
-  /// Stops all clients; answers when their servers are gone.
-  caf::replies_to<stop_atom>::with<caf::ok_atom>>;
+    /// All servers that the configuration gives and policy allows, and its problems.
+    caf::replies_to<catalogue_atom>::with<catalogue_ptr>,
+    /// The client of a server, by raw name; one per server, made on demand.
+    caf::replies_to<client_atom, std::string>::with<mcp_client_actor>,
+    /// How the clients made so far are.
+    caf::replies_to<status_atom>::with<std::vector<client_status>>,
+    /// Stops all clients; answers when their servers are gone.
+    caf::replies_to<stop_atom>::with<caf::ok_atom>>;
 
 /// Bounds how many runs go on at once.
 using admission_actor = caf::typed_actor<
-  /// A ticket for one run; waits in a bounded queue until the deadline. Fails with overloaded.
-  caf::replies_to<admit_atom, deadline>::with<std::uint64_t>,
-  /// Gives the ticket back; also done when its holder dies.
-  caf::reacts_to<release_atom, std::uint64_t>>;
+    /// A ticket for one run; waits in a bounded queue until the deadline. Fails with overloaded.
+    caf::replies_to<admit_atom, deadline>::with<std::uint64_t>,
+    /// Gives the ticket back; also done when its holder dies.
+    caf::reacts_to<release_atom, std::uint64_t>>;
 
 /// Whoever wants a run's output while it is written.
 using output_observer_actor = caf::typed_actor<
-  /// The code wrote; answered when the bytes are dealt with, and no sooner does more come.
-  caf::replies_to<guest_output>::with<caf::ok_atom>>;
+    /// The code wrote; answered when the bytes are dealt with, and no sooner does more come.
+    caf::replies_to<guest_output>::with<caf::ok_atom>>;
 
 /// One run of code.
 using invocation_actor = sandbox_owner_actor::extend<
-  /// Runs it; exactly one answer, whatever happens.
-  caf::replies_to<run_atom>::with<run_answer>,
-  /// The client gave up: the run ends at once with status cancelled.
-  caf::reacts_to<cancel_atom>>;
+    /// Runs it; exactly one answer, whatever happens.
+    caf::replies_to<run_atom>::with<run_answer>,
+    /// The client gave up: the run ends at once with status cancelled.
+    caf::reacts_to<cancel_atom>>;
 
 /// The transport side of a connection with a client. It ends after the client closed its end, or
 /// once it was stopped.
 using front_end_actor = caf::typed_actor<
-  /// Sends one message (a JSON text with its newline) to the client.
-  caf::reacts_to<message_atom, std::string>,
-  /// A line from the client arrived (the I/O thread sends this).
-  caf::reacts_to<line_atom, std::string>,
-  /// A line over the limit arrived and was dropped (the I/O thread sends this).
-  caf::reacts_to<line_atom>,
-  /// The session has dealt with that many bytes of lines, and with their answers as far as they are
-  /// ready; as many more may be read.
-  caf::reacts_to<credit_atom, std::uint64_t>,
-  /// The client closed its end (the I/O thread sends this).
-  caf::reacts_to<input_end_atom>,
-  /// All that was written reached the client or never will (the I/O thread sends this).
-  caf::reacts_to<drained_atom>,
-  /// Takes no more messages and cancels what runs; answers when all is written.
-  caf::replies_to<stop_atom>::with<caf::ok_atom>>;
+    /// Sends one message (a JSON text with its newline) to the client.
+    caf::reacts_to<message_atom, std::string>,
+    /// A line from the client arrived (the I/O thread sends this).
+    caf::reacts_to<line_atom, std::string>,
+    /// A line over the limit arrived and was dropped (the I/O thread sends this).
+    caf::reacts_to<line_atom>,
+    /// The session has dealt with that many bytes of lines, and with their answers as far as they
+    /// are ready; as many more may be read.
+    caf::reacts_to<credit_atom, std::uint64_t>,
+    /// The client closed its end (the I/O thread sends this).
+    caf::reacts_to<input_end_atom>,
+    /// All that was written reached the client or never will (the I/O thread sends this).
+    caf::reacts_to<drained_atom>,
+    /// Takes no more messages and cancels what runs; answers when all is written.
+    caf::replies_to<stop_atom>::with<caf::ok_atom>>;
 
 /// Whoever wants to know how far a run is.
 using run_observer_actor = caf::typed_actor<
-  /// The run reached another stage.
-  caf::reacts_to<run_progress>>;
+    /// The run reached another stage.
+    caf::reacts_to<run_progress>>;
 
 /// MCP of both eras on one connection.
 using mcp_session_actor = run_observer_actor::extend<
-  /// A message from the client, as text without its newline.
-  caf::reacts_to<message_atom, std::string>,
-  /// A message from the client could not be taken; the client gets the reason.
-  caf::reacts_to<refuse_atom, error>,
-  /// The client is gone or the process stops: cancels what runs; answers when nothing is left, and
-  /// the session ends.
-  caf::replies_to<stop_atom>::with<caf::ok_atom>>;
+    /// A message from the client, as text without its newline.
+    caf::reacts_to<message_atom, std::string>,
+    /// A message from the client could not be taken; the client gets the reason.
+    caf::reacts_to<refuse_atom, error>,
+    /// The client is gone or the process stops: cancels what runs; answers when nothing is left,
+    /// and the session ends.
+    caf::replies_to<stop_atom>::with<caf::ok_atom>>;
 
 } // namespace bulkhead
 

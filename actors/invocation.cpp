@@ -95,24 +95,25 @@ void invocation_state::lost(sandbox_lost& loss) {
     return;
   }
   switch (loss.reason.code) {
-    case errc::none:
-      // os._exit and the like: the program ended its process without a word.
-      answer.exit_code = loss.exit_code;
-      if (loss.exit_code != 0) {
-        answer.failure = error{errc::runtime_lost,
-                               fmt::format("the process ended itself with exit code {}", loss.exit_code)};
-      }
-      finish(loss.exit_code == 0 ? run_status::success : run_status::error);
-      return;
-    case errc::out_of_memory:
-      answer.exit_code = loss.exit_code;
-      cut_short(run_status::out_of_memory, std::move(loss.reason));
-      return;
-    case errc::unavailable:
-      cut_short(run_status::unavailable, std::move(loss.reason));
-      return;
-    default:
-      cut_short(run_status::error, std::move(loss.reason));
+  case errc::none:
+    // os._exit and the like: the program ended its process without a word.
+    answer.exit_code = loss.exit_code;
+    if (loss.exit_code != 0) {
+      answer.failure =
+          error{errc::runtime_lost,
+                fmt::format("the process ended itself with exit code {}", loss.exit_code)};
+    }
+    finish(loss.exit_code == 0 ? run_status::success : run_status::error);
+    return;
+  case errc::out_of_memory:
+    answer.exit_code = loss.exit_code;
+    cut_short(run_status::out_of_memory, std::move(loss.reason));
+    return;
+  case errc::unavailable:
+    cut_short(run_status::unavailable, std::move(loss.reason));
+    return;
+  default:
+    cut_short(run_status::error, std::move(loss.reason));
   }
 }
 
@@ -195,9 +196,10 @@ invocation_impl_actor::behavior_type invocation_state::make_behavior() {
         cut_short(run_status::cancelled, {errc::cancelled, "the client cancelled the run"});
       },
       [this](tick_atom) {
-        cut_short(run_status::timeout,
-                  {errc::timeout, fmt::format("the code was stopped after its {} s were up",
-                                              std::chrono::duration<double>{request.timeout}.count())});
+        cut_short(
+            run_status::timeout,
+            {errc::timeout, fmt::format("the code was stopped after its {} s were up",
+                                        std::chrono::duration<double>{request.timeout}.count())});
       },
   };
 }

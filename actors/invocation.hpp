@@ -28,8 +28,8 @@ struct invocation_context {
 
 /// The invocation with the timer it sends itself.
 using invocation_impl_actor = invocation_actor::extend<
-  /// The code's time is up.
-  caf::reacts_to<tick_atom>>;
+    /// The code's time is up.
+    caf::reacts_to<tick_atom>>;
 
 /// One run: its deadline, its output, its rights, its tool calls, its one answer.
 struct invocation_state {
@@ -97,7 +97,7 @@ struct invocation_state {
   std::map<std::uint64_t, memory_budget::share> open_calls;
   output_capture out;
   output_capture err;
-  std::uint32_t outputs_shown = 0;  ///< those that the observer hasn't dealt with
+  std::uint32_t outputs_shown = 0;   ///< those that the observer hasn't dealt with
   std::uint32_t credit_withheld = 0; ///< for calls that came after such outputs
   run_answer answer;
   caf::typed_response_promise<run_answer> promise;

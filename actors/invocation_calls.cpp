@@ -1,5 +1,5 @@
-// What a run's code asks the host for. Every path to a tool goes through `route_to` and the checks of
-// `run_rights`; nothing here trusts a name, an id or a size that the guest sent.
+// What a run's code asks the host for. Every path to a tool goes through `route_to` and the checks
+// of `run_rights`; nothing here trusts a name, an id or a size that the guest sent.
 
 #include "actors/invocation.hpp"
 
@@ -62,19 +62,19 @@ void invocation_state::take_call(guest_call& call) {
 
 void invocation_state::route(guest_call& call) {
   switch (call.kind) {
-    case guest_call_kind::list_servers: {
-      std::vector<server_brief> briefs;
-      for (const auto& [name, to] : links) {
-        briefs.push_back(to.brief);
-      }
-      respond(call.id, encode_servers(briefs));
-      return;
+  case guest_call_kind::list_servers: {
+    std::vector<server_brief> briefs;
+    for (const auto& [name, to] : links) {
+      briefs.push_back(to.brief);
     }
-    case guest_call_kind::search_tool_docs:
-      search(call);
-      return;
-    default:
-      break;
+    respond(call.id, encode_servers(briefs));
+    return;
+  }
+  case guest_call_kind::search_tool_docs:
+    search(call);
+    return;
+  default:
+    break;
   }
   if (auto* to = find_link(call.server)) {
     route_to(*to, call);
@@ -95,18 +95,20 @@ invocation_state::link* invocation_state::find_link(std::string_view server) {
 void invocation_state::refuse_unknown_server(const guest_call& call) {
   const auto* entry = catalogue->find(call.server);
   if (entry != nullptr && allows_server(catalogue->rules, entry->name).allowed) {
-    refuse(call.id, {errc::denied, fmt::format("server \"{0}\" is not among this run's servers; pass "
-                                               "servers=[\"{0}\"] to run_python",
-                                               entry->name)});
+    refuse(call.id,
+           {errc::denied, fmt::format("server \"{0}\" is not among this run's servers; pass "
+                                      "servers=[\"{0}\"] to run_python",
+                                      entry->name)});
     return;
   }
   std::vector<std::string> names;
   for (const auto& [name, to] : links) {
     names.push_back(name);
   }
-  refuse(call.id, {errc::not_found,
-                   fmt::format("no server \"{}\" in this run; it has: {}", call.server,
-                               names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")))});
+  refuse(call.id,
+         {errc::not_found,
+          fmt::format("no server \"{}\" in this run; it has: {}", call.server,
+                      names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")))});
 }
 
 void invocation_state::route_to(link& to, guest_call& call) {
@@ -149,8 +151,9 @@ void invocation_state::connect(link& to) {
 void invocation_state::fetch_documents(link& to) {
   // Before the code runs its deadline isn't known; a server may take that long to start.
   auto patience = now == phase::running ? time_left() : std::chrono::nanoseconds{request.timeout};
-  auto until = deadline::at(self->clock().now() +
-                            std::chrono::duration_cast<std::chrono::steady_clock::duration>(patience));
+  auto until =
+      deadline::at(self->clock().now() +
+                   std::chrono::duration_cast<std::chrono::steady_clock::duration>(patience));
   self->request(to.client, patience + 1s, documents_atom::value, until)
       .then(
           [this, &to](const documents_ptr& documents) {
@@ -248,8 +251,8 @@ void invocation_state::finish_searches() {
   for (const auto& call : std::exchange(searches, {})) {
     std::vector<server_documents> known;
     for (const auto& [name, to] : links) {
-      if (to.documents && (call.server.empty() || name == call.server ||
-                           to.brief.alias == call.server)) {
+      if (to.documents &&
+          (call.server.empty() || name == call.server || to.brief.alias == call.server)) {
         known.push_back(*to.documents);
       }
     }

@@ -7,8 +7,8 @@
 
 namespace bulkhead {
 
-/// The bytes that the whole process may hold for others: frames, queues, captured output. Whoever is
-/// refused must drop or refuse what it wanted to hold. Thread-safe.
+/// The bytes that the whole process may hold for others: frames, queues, captured output. Whoever
+/// is refused must drop or refuse what it wanted to hold. Thread-safe.
 class memory_budget : public std::enable_shared_from_this<memory_budget> {
 public:
   /// Bytes taken from a budget, given back on destruction. Movable, not copyable.

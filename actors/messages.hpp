@@ -40,11 +40,11 @@ using child_id = std::uint64_t;
 
 /// How to start a process.
 struct process_spec {
-  std::vector<std::string> argv;       ///< argv[0] is looked up in the PATH of `env`
-  std::vector<std::string> env;        ///< NAME=VALUE, the whole environment
-  std::string cwd;                     ///< empty: the parent's
-  std::vector<std::string> cgroups;    ///< cgroup folders (v1) to join before the program starts
-  bool kill_group_at_exit = true;      ///< what the leader leaves of its process group is killed
+  std::vector<std::string> argv;    ///< argv[0] is looked up in the PATH of `env`
+  std::vector<std::string> env;     ///< NAME=VALUE, the whole environment
+  std::string cwd;                  ///< empty: the parent's
+  std::vector<std::string> cgroups; ///< cgroup folders (v1) to join before the program starts
+  bool kill_group_at_exit = true;   ///< what the leader leaves of its process group is killed
   friend bool operator==(const process_spec&, const process_spec&) = default;
 };
 
@@ -117,8 +117,8 @@ struct container_handle {
   std::string id;
   std::string name;
   std::string folder;
-  child_id child = 0;   ///< the attached CLI process
-  std::int32_t pid = 0; ///< likewise
+  child_id child = 0;               ///< the attached CLI process
+  std::int32_t pid = 0;             ///< likewise
   std::vector<std::string> cgroups; ///< the run's own cgroup folders (v1); empty elsewhere
   friend bool operator==(const container_handle&, const container_handle&) = default;
 };
@@ -132,9 +132,9 @@ struct exit_verdict {
 
 /// One line of doctor's table.
 struct constraint_row {
-  std::string name;   ///< e.g. "memory limit"
-  std::string asked;  ///< e.g. "512 MiB, swap included"
-  std::string found;  ///< what was read back from inside
+  std::string name;  ///< e.g. "memory limit"
+  std::string asked; ///< e.g. "512 MiB, swap included"
+  std::string found; ///< what was read back from inside
   bool held = false;
   std::string remedy; ///< what to do when it isn't held
   friend bool operator==(const constraint_row&, const constraint_row&) = default;
@@ -142,16 +142,16 @@ struct constraint_row {
 
 /// What is known of the container engine.
 struct runtime_report {
-  std::string engine;       ///< podman or docker
+  std::string engine; ///< podman or docker
   std::string version;
-  std::string driver;       ///< cli
+  std::string driver; ///< cli
   std::string oci_runtime;
   std::string oci_version;
   bool rootless = false;
-  std::string cgroup_mode;  ///< "v1 delegated", "v1", "v2", …
+  std::string cgroup_mode; ///< "v1 delegated", "v1", "v2", …
   std::string image;
   std::string image_id;
-  std::string python;       ///< the image's Python; empty until probed in full
+  std::string python;                      ///< the image's Python; empty until probed in full
   std::vector<constraint_row> constraints; ///< only after a full probe
   std::vector<std::string> warnings;
   friend bool operator==(const runtime_report&, const runtime_report&) = default;
@@ -182,8 +182,8 @@ struct run_progress {
 };
 
 struct tool_call {
-  std::uint64_t id = 0; ///< unique within the process, for cancelling
-  std::string tool;     ///< raw name
+  std::uint64_t id = 0;  ///< unique within the process, for cancelling
+  std::string tool;      ///< raw name
   std::string arguments; ///< scanned JSON object
   deadline due;
   friend bool operator==(const tool_call&, const tool_call&) = default;
@@ -202,41 +202,85 @@ struct client_status {
 using documents_ptr = std::shared_ptr<const server_documents>;
 using catalogue_ptr = std::shared_ptr<const server_catalogue>;
 
-template <class I> auto inspect(I& f, deadline& x) { return f(x.nanoseconds); }
-template <class I> auto inspect(I& f, process_spec& x) {
+template <class I>
+auto inspect(I& f, deadline& x) {
+  return f(x.nanoseconds);
+}
+template <class I>
+auto inspect(I& f, process_spec& x) {
   return f(x.argv, x.env, x.cwd, x.cgroups, x.kill_group_at_exit);
 }
-template <class I> auto inspect(I& f, child_started& x) { return f(x.id, x.pid); }
-template <class I> auto inspect(I& f, child_output& x) { return f(x.id, x.stream, x.bytes); }
-template <class I> auto inspect(I& f, child_written& x) { return f(x.id, x.bytes); }
-template <class I> auto inspect(I& f, child_exited& x) { return f(x.id, x.exit_code, x.signal); }
-template <class I> auto inspect(I& f, finished_process& x) { return f(x.exit_code, x.out, x.err); }
-template <class I> auto inspect(I& f, sandbox_up& x) { return f(x.python); }
-template <class I> auto inspect(I& f, sandbox_lost& x) { return f(x.reason, x.exit_code); }
-template <class I> auto inspect(I& f, sandbox_run& x) {
+template <class I>
+auto inspect(I& f, child_started& x) {
+  return f(x.id, x.pid);
+}
+template <class I>
+auto inspect(I& f, child_output& x) {
+  return f(x.id, x.stream, x.bytes);
+}
+template <class I>
+auto inspect(I& f, child_written& x) {
+  return f(x.id, x.bytes);
+}
+template <class I>
+auto inspect(I& f, child_exited& x) {
+  return f(x.id, x.exit_code, x.signal);
+}
+template <class I>
+auto inspect(I& f, finished_process& x) {
+  return f(x.exit_code, x.out, x.err);
+}
+template <class I>
+auto inspect(I& f, sandbox_up& x) {
+  return f(x.python);
+}
+template <class I>
+auto inspect(I& f, sandbox_lost& x) {
+  return f(x.reason, x.exit_code);
+}
+template <class I>
+auto inspect(I& f, sandbox_run& x) {
   return f(x.id, x.code, x.servers, x.discovered);
 }
-template <class I> auto inspect(I& f, container_request& x) { return f(x.id, x.folder); }
-template <class I> auto inspect(I& f, container_handle& x) {
+template <class I>
+auto inspect(I& f, container_request& x) {
+  return f(x.id, x.folder);
+}
+template <class I>
+auto inspect(I& f, container_handle& x) {
   return f(x.id, x.name, x.folder, x.child, x.pid, x.cgroups);
 }
-template <class I> auto inspect(I& f, exit_verdict& x) { return f(x.reason, x.exit_code); }
-template <class I> auto inspect(I& f, constraint_row& x) {
+template <class I>
+auto inspect(I& f, exit_verdict& x) {
+  return f(x.reason, x.exit_code);
+}
+template <class I>
+auto inspect(I& f, constraint_row& x) {
   return f(x.name, x.asked, x.found, x.held, x.remedy);
 }
-template <class I> auto inspect(I& f, runtime_report& x) {
+template <class I>
+auto inspect(I& f, runtime_report& x) {
   return f(x.engine, x.version, x.driver, x.oci_runtime, x.oci_version, x.rootless, x.cgroup_mode,
            x.image, x.image_id, x.python, x.constraints, x.warnings);
 }
-template <class I> auto inspect(I& f, sweep_report& x) {
+template <class I>
+auto inspect(I& f, sweep_report& x) {
   return f(x.containers, x.processes, x.cgroups, x.folders);
 }
-template <class I> auto inspect(I& f, instance_folders& x) {
+template <class I>
+auto inspect(I& f, instance_folders& x) {
   return f(x.root, x.ipc, x.projects, x.seccomp_profile);
 }
-template <class I> auto inspect(I& f, run_progress& x) { return f(x.run, x.message); }
-template <class I> auto inspect(I& f, tool_call& x) { return f(x.id, x.tool, x.arguments, x.due); }
-template <class I> auto inspect(I& f, client_status& x) {
+template <class I>
+auto inspect(I& f, run_progress& x) {
+  return f(x.run, x.message);
+}
+template <class I>
+auto inspect(I& f, tool_call& x) {
+  return f(x.id, x.tool, x.arguments, x.due);
+}
+template <class I>
+auto inspect(I& f, client_status& x) {
   return f(x.server, x.state, x.version, x.tools, x.last_error);
 }
 

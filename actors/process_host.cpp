@@ -83,10 +83,10 @@ template <class Function>
 void process_host_state::with_child(child_id id, Function function) {
   auto found = children.find(id);
   if (found != children.end() && found->second.process) {
-    boost::asio::post(io->context(), [process = found->second.process,
-                                      function = std::move(function)]() mutable {
-      function(*process);
-    });
+    boost::asio::post(io->context(),
+                      [process = found->second.process, function = std::move(function)]() mutable {
+                        function(*process);
+                      });
   }
 }
 
@@ -118,7 +118,8 @@ caf::result<finished_process> process_host_state::run(process_spec& spec, std::s
       caf::anon_send(host, spawn_atom::value, id, io::child_ptr{}, process.error());
       return;
     }
-    std::make_shared<running_command>(io->context(), *process)->run(id, std::move(input), due, host);
+    std::make_shared<running_command>(io->context(), *process)
+        ->run(id, std::move(input), due, host);
   });
   return promise;
 }
@@ -149,11 +150,10 @@ void process_host_state::started(child_id id, const io::child_ptr& process, cons
   entry.process = process;
   // The answer is on its way before the first event can be.
   entry.promise.deliver(child_started{id, process->pid()});
-  boost::asio::post(io->context(),
-                    [process, events = events_for(id, entry.owner, process_host_impl_actor{self}),
-                     credit = bounds.read_ahead]() mutable {
-                      process->begin(std::move(events), credit);
-                    });
+  boost::asio::post(
+      io->context(),
+      [process, events = events_for(id, entry.owner, process_host_impl_actor{self}),
+       credit = bounds.read_ahead]() mutable { process->begin(std::move(events), credit); });
 }
 
 void process_host_state::owner_died(const caf::actor_addr& owner) {
@@ -184,9 +184,8 @@ void process_host_state::forget(child_id id) {
   auto owner = found->second.owner.address();
   children.erase(found);
   // One demonitor ends all monitoring of an actor: not while it owns another child.
-  if (std::none_of(children.begin(), children.end(), [&](const auto& entry) {
-        return entry.second.owner.address() == owner;
-      })) {
+  if (std::none_of(children.begin(), children.end(),
+                   [&](const auto& entry) { return entry.second.owner.address() == owner; })) {
     self->demonitor(owner);
   }
 }
@@ -209,9 +208,8 @@ process_host_impl_actor::behavior_type process_host_state::make_behavior() {
         with_child(id, [signal](io::child_process& process) { process.signal(signal); });
       },
       [this](credit_atom, child_id id, stream_id stream, std::uint64_t bytes) {
-        with_child(id, [stream, bytes](io::child_process& process) {
-          process.add_credit(stream, bytes);
-        });
+        with_child(
+            id, [stream, bytes](io::child_process& process) { process.add_credit(stream, bytes); });
       },
       [this](command_atom, process_spec& spec, std::string& input, deadline due) {
         return run(spec, input, due);
@@ -230,8 +228,8 @@ process_host_impl_actor::behavior_type process_host_state::make_behavior() {
       [this](command_atom, child_id id, finished_process& result, bool late) {
         if (auto found = commands.find(id); found != commands.end()) {
           auto& entry = found->second;
-          late ? entry.promise.deliver(to_caf(
-                     errc::timeout, "run \"" + entry.spec.argv.front() + "\": killed at its deadline"))
+          late ? entry.promise.deliver(to_caf(errc::timeout, "run \"" + entry.spec.argv.front() +
+                                                                 "\": killed at its deadline"))
                : entry.promise.deliver(std::move(result));
           commands.erase(found);
         }
@@ -240,8 +238,8 @@ process_host_impl_actor::behavior_type process_host_state::make_behavior() {
 }
 
 process_host_impl_actor::behavior_type
-process_host(process_host_impl_actor::stateful_pointer<process_host_state> self,
-             io::io_thread* io, limits bounds) {
+process_host(process_host_impl_actor::stateful_pointer<process_host_state> self, io::io_thread* io,
+             limits bounds) {
   self->state.io = io;
   self->state.bounds = bounds;
   return self->state.make_behavior();

@@ -21,12 +21,12 @@ using child_ptr = std::shared_ptr<child_process>;
 
 /// What the I/O thread tells the process host, besides the interface that all see.
 using process_host_impl_actor = process_host_actor::extend<
-  /// The I/O thread tried to start the child of a spawn or command request.
-  caf::reacts_to<spawn_atom, child_id, io::child_ptr, error>,
-  /// A child was reaped.
-  caf::reacts_to<child_exited>,
-  /// A command is over, or was killed at its deadline (the flag).
-  caf::reacts_to<command_atom, child_id, finished_process, bool>>;
+    /// The I/O thread tried to start the child of a spawn or command request.
+    caf::reacts_to<spawn_atom, child_id, io::child_ptr, error>,
+    /// A child was reaped.
+    caf::reacts_to<child_exited>,
+    /// A command is over, or was killed at its deadline (the flag).
+    caf::reacts_to<command_atom, child_id, finished_process, bool>>;
 
 } // namespace bulkhead
 
@@ -74,7 +74,7 @@ struct process_host_state {
 };
 
 process_host_impl_actor::behavior_type
-process_host(process_host_impl_actor::stateful_pointer<process_host_state> self,
-             io::io_thread* io, limits bounds);
+process_host(process_host_impl_actor::stateful_pointer<process_host_state> self, io::io_thread* io,
+             limits bounds);
 
 } // namespace bulkhead

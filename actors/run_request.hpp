@@ -13,7 +13,7 @@ namespace bulkhead {
 struct run_request {
   std::string id; ///< 32 hex digits, names the run everywhere
   std::string code;
-  std::vector<std::string> servers;   ///< raw names, each known and allowed, no duplicates
+  std::vector<std::string> servers;    ///< raw names, each known and allowed, no duplicates
   std::chrono::milliseconds timeout{}; ///< for the code itself; booting doesn't count
   /// Gets a `run_progress` for "booting" and "running"; null when nobody wants to know.
   run_observer_actor observer;

@@ -1,6 +1,7 @@
 #include "actors/runtime_probe.hpp"
 
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -28,6 +29,27 @@ std::uint64_t at_most_hard_limit(int resource, std::uint64_t wanted) {
   bool bounded = ::getrlimit(static_cast<__rlimit_resource>(resource), &limit) == 0 &&
                  limit.rlim_max != RLIM_INFINITY;
   return bounded ? std::min<std::uint64_t>(wanted, limit.rlim_max) : wanted;
+}
+
+/// The folder below which rootless podman keeps the state of the OCI runtimes. Without
+/// XDG_RUNTIME_DIR it takes the first of these that is the account's own (its GetRuntimeDir,
+/// pkg/util); they exist after any command of podman's. Empty if there is none.
+std::string rootless_state_folder(const driver_context& context) {
+  if (auto set = context.env->variable("XDG_RUNTIME_DIR").value_or(""); !set.empty()) {
+    return set;
+  }
+  auto temporary = context.env->variable("TMPDIR").value_or("");
+  const auto uid = context.host.uid;
+  for (const auto& folder :
+       {fmt::format("{}/user/{}", context.host.run, uid),
+        fmt::format("{}/podman-run-{}", temporary.empty() ? "/tmp" : temporary, uid)}) {
+    struct stat info {};
+    if (::stat(folder.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == uid &&
+        (info.st_mode & S_IRWXU) == S_IRWXU) {
+      return folder;
+    }
+  }
+  return {};
 }
 
 /// One search for a usable engine; its members are the steps, in this order.
@@ -194,8 +216,7 @@ private:
     auto base = std::filesystem::path{name}.filename().string();
     facts_->report.oci_runtime = base.empty() ? "podman's default" : base;
     facts_->oci_binary = name.empty() ? std::string{} : context_.find_program(name);
-    auto state = facts_->engine.rootless ? context_.env->variable("XDG_RUNTIME_DIR").value_or("")
-                                         : context_.host.run;
+    auto state = facts_->engine.rootless ? rootless_state_folder(context_) : context_.host.run;
     facts_->oci_root = base.empty() || state.empty() ? std::string{} : state + "/" + base;
   }
 

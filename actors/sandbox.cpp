@@ -153,35 +153,35 @@ void sandbox_state::end() {
     give_credit(stream_id::out, cost);
   }
   switch (now) {
-    case phase::fresh:
-      self->quit();
-      break;
-    case phase::preparing:
-    case phase::creating:
-      // The answer on its way finds nobody waiting and cleans up.
-      now = phase::destroying;
-      ++generation;
-      break;
-    case phase::running:
-      if (done) {
-        send(encode_shutdown());
-        if (now != phase::running) {
-          break;
-        }
-        self->send(context.processes, close_input_atom::value, container.child);
-        enter(phase::ending, exit_grace);
+  case phase::fresh:
+    self->quit();
+    break;
+  case phase::preparing:
+  case phase::creating:
+    // The answer on its way finds nobody waiting and cleans up.
+    now = phase::destroying;
+    ++generation;
+    break;
+  case phase::running:
+    if (done) {
+      send(encode_shutdown());
+      if (now != phase::running) {
         break;
       }
-      [[fallthrough]];
-    case phase::booting:
-    case phase::confining:
-      now = phase::destroying;
-      ++generation;
-      destroy();
+      self->send(context.processes, close_input_atom::value, container.child);
+      enter(phase::ending, exit_grace);
       break;
-    case phase::ending:
-    case phase::destroying:
-      break;
+    }
+    [[fallthrough]];
+  case phase::booting:
+  case phase::confining:
+    now = phase::destroying;
+    ++generation;
+    destroy();
+    break;
+  case phase::ending:
+  case phase::destroying:
+    break;
   }
 }
 
@@ -210,25 +210,25 @@ void sandbox_state::discard_folder() {
 
 void sandbox_state::on_tick() {
   switch (now) {
-    case phase::preparing:
-    case phase::creating:
-      lost({errc::unavailable,
-            fmt::format("the sandbox didn't start within {} s; see: bulkhead doctor",
-                        std::chrono::seconds{boot_budget}.count())});
-      break;
-    case phase::booting:
-    case phase::confining:
-      lost({errc::unavailable,
-            fmt::format("the container started but its Python said nothing within {} s; see: "
-                        "bulkhead doctor",
-                        std::chrono::seconds{boot_budget}.count())});
-      destroy();
-      break;
-    case phase::ending:
-      destroy();
-      break;
-    default:
-      break;
+  case phase::preparing:
+  case phase::creating:
+    lost({errc::unavailable,
+          fmt::format("the sandbox didn't start within {} s; see: bulkhead doctor",
+                      std::chrono::seconds{boot_budget}.count())});
+    break;
+  case phase::booting:
+  case phase::confining:
+    lost({errc::unavailable,
+          fmt::format("the container started but its Python said nothing within {} s; see: "
+                      "bulkhead doctor",
+                      std::chrono::seconds{boot_budget}.count())});
+    destroy();
+    break;
+  case phase::ending:
+    destroy();
+    break;
+  default:
+    break;
   }
 }
 
@@ -275,8 +275,8 @@ sandbox_impl_actor::behavior_type sandbox_state::make_behavior() {
   };
 }
 
-sandbox_impl_actor::behavior_type
-sandbox(sandbox_impl_actor::stateful_pointer<sandbox_state> self, sandbox_context context) {
+sandbox_impl_actor::behavior_type sandbox(sandbox_impl_actor::stateful_pointer<sandbox_state> self,
+                                          sandbox_context context) {
   self->state.splitter.emplace(context.env->bounds.line);
   self->state.out.emplace(context.env->bounds.write_ahead, context.env->budget);
   self->state.context = std::move(context);

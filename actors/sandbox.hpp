@@ -25,8 +25,8 @@ struct sandbox_context {
 
 /// The sandbox with the timers it sends itself.
 using sandbox_impl_actor = sandbox_actor::extend<
-  /// A timer set in this generation of the state machine fires.
-  caf::reacts_to<tick_atom, std::uint64_t>>;
+    /// A timer set in this generation of the state machine fires.
+    caf::reacts_to<tick_atom, std::uint64_t>>;
 
 /// One container from its folder to its certain removal.
 struct sandbox_state {
@@ -81,17 +81,17 @@ struct sandbox_state {
   std::optional<guest_ready> early_ready;
   std::optional<child_exited> exited;
   memory_budget::share partial_share; ///< for a frame that hasn't ended
-  bool done = false;              ///< the code ended by itself
-  std::uint64_t generation = 0;   ///< of the phase, so that stale timers are told
-  std::string diagnosis;          ///< the tail of the CLI's own stderr
-  std::deque<std::size_t> owed;   ///< bytes of frames the owner hasn't dealt with
-  std::uint64_t advanced = 0;     ///< of `owed`: given back when the frames were unfinished lines
+  bool done = false;                  ///< the code ended by itself
+  std::uint64_t generation = 0;       ///< of the phase, so that stale timers are told
+  std::string diagnosis;              ///< the tail of the CLI's own stderr
+  std::deque<std::size_t> owed;       ///< bytes of frames the owner hasn't dealt with
+  std::uint64_t advanced = 0; ///< of `owed`: given back when the frames were unfinished lines
   int destroy_attempts = 0;
 
   static inline const char* name = "sandbox";
 };
 
-sandbox_impl_actor::behavior_type
-sandbox(sandbox_impl_actor::stateful_pointer<sandbox_state> self, sandbox_context context);
+sandbox_impl_actor::behavior_type sandbox(sandbox_impl_actor::stateful_pointer<sandbox_state> self,
+                                          sandbox_context context);
 
 } // namespace bulkhead

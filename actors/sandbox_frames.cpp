@@ -1,5 +1,5 @@
-// A sandbox's frame channel. Nothing that comes from the guest is trusted: each frame is parsed within
-// limits, and what breaks the protocol ends the sandbox.
+// A sandbox's frame channel. Nothing that comes from the guest is trusted: each frame is parsed
+// within limits, and what breaks the protocol ends the sandbox.
 
 #include "actors/sandbox.hpp"
 
@@ -155,7 +155,8 @@ void sandbox_state::broken(errc code, std::string what) {
   }
   context.env->log->warn("sandbox {}: the guest broke the frame protocol: {}", id, what);
   auto unanswered = now == phase::creating;
-  lost({code, fmt::format("the sandbox was stopped because its frame channel was misused: {}", what)});
+  lost({code,
+        fmt::format("the sandbox was stopped because its frame channel was misused: {}", what)});
   if (!unanswered) {
     // Else the driver's answer is still on its way, and removes what it made.
     destroy();

@@ -108,20 +108,20 @@ void supervisor_state::stop_session(const mcp_session_actor& session) {
 void supervisor_state::enter(stage next) {
   now = next;
   switch (next) {
-    case stage::sandboxes:
-      stop_sandboxes();
-      break;
-    case stage::folders:
-      stop_folders();
-      break;
-    case stage::over:
-      for (auto& promise : promises) {
-        promise.deliver(caf::ok_atom::value);
-      }
-      promises.clear();
-      break;
-    default:
-      break;
+  case stage::sandboxes:
+    stop_sandboxes();
+    break;
+  case stage::folders:
+    stop_folders();
+    break;
+  case stage::over:
+    for (auto& promise : promises) {
+      promise.deliver(caf::ok_atom::value);
+    }
+    promises.clear();
+    break;
+  default:
+    break;
   }
 }
 
@@ -205,14 +205,14 @@ run_starter make_run_starter(caf::actor_system& system, environment_ptr env,
                              supervisor_actor supervisor) {
   auto make_sandbox = [&system, env, services, supervisor]() -> sandbox_actor {
     auto all = services->get();
-    sandbox_actor made = system.spawn(
-        sandbox, sandbox_context{env, all.processes, all.runtime, all.volumes});
+    sandbox_actor made =
+        system.spawn(sandbox, sandbox_context{env, all.processes, all.runtime, all.volumes});
     caf::anon_send(supervisor, create_atom::value, made);
     return made;
   };
   return [&system, env, services, make_sandbox](const run_request& request) -> invocation_actor {
-    return system.spawn(invocation,
-                        invocation_context{env, services->get().registry, make_sandbox}, request);
+    return system.spawn(invocation, invocation_context{env, services->get().registry, make_sandbox},
+                        request);
   };
 }
 

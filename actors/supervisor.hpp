@@ -49,16 +49,16 @@ private:
 
 /// The root of the tree.
 using supervisor_actor = caf::typed_actor<
-  /// Answers once the tree has been started.
-  caf::replies_to<ensure_atom>::with<caf::ok_atom>,
-  /// A connection's session exists; it is stopped first when the process stops.
-  caf::reacts_to<create_atom, mcp_session_actor>,
-  /// A sandbox exists; the process stops only when it is gone.
-  caf::reacts_to<create_atom, sandbox_actor>,
-  /// Stops everything in stages; answers when all that was started is gone or the budget is up.
-  caf::replies_to<stop_atom>::with<caf::ok_atom>,
-  /// The next stage of a stop, or its end, whatever is left (a timer and the stages send this).
-  caf::reacts_to<tick_atom, std::uint64_t>>;
+    /// Answers once the tree has been started.
+    caf::replies_to<ensure_atom>::with<caf::ok_atom>,
+    /// A connection's session exists; it is stopped first when the process stops.
+    caf::reacts_to<create_atom, mcp_session_actor>,
+    /// A sandbox exists; the process stops only when it is gone.
+    caf::reacts_to<create_atom, sandbox_actor>,
+    /// Stops everything in stages; answers when all that was started is gone or the budget is up.
+    caf::replies_to<stop_atom>::with<caf::ok_atom>,
+    /// The next stage of a stop, or its end, whatever is left (a timer and the stages send this).
+    caf::reacts_to<tick_atom, std::uint64_t>>;
 
 /// What the tree is made from.
 struct supervisor_plan {
@@ -74,8 +74,8 @@ struct supervisor_plan {
   std::function<void(std::string what)> fatal;
 };
 
-/// Starts the tree in order, restarts leaves within a budget (5 in 10 minutes each), stops in stages:
-/// sessions, then sandboxes and upstream servers, then folders.
+/// Starts the tree in order, restarts leaves within a budget (5 in 10 minutes each), stops in
+/// stages: sessions, then sandboxes and upstream servers, then folders.
 struct supervisor_state {
   explicit supervisor_state(supervisor_actor::pointer self);
   supervisor_actor::behavior_type make_behavior();

@@ -26,8 +26,8 @@ bool owned_folder(const char* path, uid_t uid, gid_t gid, mode_t mode) {
   return ::lstat(path, &info) == 0 && S_ISDIR(info.st_mode) && ::chown(path, uid, gid) == 0;
 }
 
-/// On cgroup v1 only root can delegate; what it gave is gone after a reboot. Best effort: doctor tells
-/// when limits don't hold.
+/// On cgroup v1 only root can delegate; what it gave is gone after a reboot. Best effort: doctor
+/// tells when limits don't hold.
 void delegate_cgroups(uid_t uid, gid_t gid) {
   for (const char* controller : {"memory", "pids", "cpu"}) {
     auto parent = fmt::format("/sys/fs/cgroup/{}", controller);
@@ -48,8 +48,8 @@ expected<account> become(const passwd& entry) {
   delegate_cgroups(entry.pw_uid, entry.pw_gid);
   if (!owned_folder(account_runtime_dir, entry.pw_uid, entry.pw_gid, 0700)) {
     return fail(errc::unavailable,
-                fmt::format("make \"{}\" for account \"{}\": {}", account_runtime_dir, entry.pw_name,
-                            strerror(errno)));
+                fmt::format("make \"{}\" for account \"{}\": {}", account_runtime_dir,
+                            entry.pw_name, strerror(errno)));
   }
   if (::initgroups(entry.pw_name, entry.pw_gid) != 0 ||
       ::setresgid(entry.pw_gid, entry.pw_gid, entry.pw_gid) != 0 ||
@@ -80,11 +80,12 @@ expected<account> settle_account(const std::string& name, bool stay_root) {
   if (uid == 0 && !stay_root) {
     const auto* entry = ::getpwnam(name.c_str());
     if (entry == nullptr || entry->pw_uid == 0) {
-      return fail(errc::unavailable,
-                  fmt::format("Bulkhead does not run containers as root, and there is no unprivileged "
-                              "account \"{}\" to become: make it with deploy/setup.sh, name another "
-                              "with --account, or set MCP_BRIDGE_ALLOW_ROOTFUL=1 to stay root",
-                              name));
+      return fail(
+          errc::unavailable,
+          fmt::format("Bulkhead does not run containers as root, and there is no unprivileged "
+                      "account \"{}\" to become: make it with deploy/setup.sh, name another "
+                      "with --account, or set MCP_BRIDGE_ALLOW_ROOTFUL=1 to stay root",
+                      name));
     }
     return become(*entry);
   }

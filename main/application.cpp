@@ -76,8 +76,8 @@ void log_problems(const environment& env, const server_catalogue& catalogue) {
 
 } // namespace
 
-expected<std::unique_ptr<application>> application::start(const account& who, const settings& config,
-                                                          stop_signal& stop) {
+expected<std::unique_ptr<application>>
+application::start(const account& who, const settings& config, stop_signal& stop) {
   auto runtime_dir = make_runtime_dir(who);
   if (!runtime_dir) {
     return tl::unexpected{runtime_dir.error()};
@@ -94,8 +94,8 @@ expected<std::unique_ptr<application>> application::start(const account& who, co
 application::application(const account& who, const settings& config, instance_lock lock,
                          stop_signal& stop, std::string runtime_dir, std::string instance)
     : lock_{std::move(lock)}, env_{make_environment(who, config, runtime_dir, instance)},
-      catalogue_{std::make_shared<server_catalogue>(
-          load_catalogue(config, who.home, env_->executable))},
+      catalogue_{
+          std::make_shared<server_catalogue>(load_catalogue(config, who.home, env_->executable))},
       io_{std::make_unique<io::io_thread>()}, services_{std::make_shared<service_directory>()},
       failed_{std::make_shared<std::atomic<bool>>(false)} {
   io_->adopt_orphans();
@@ -103,7 +103,8 @@ application::application(const account& who, const settings& config, instance_lo
   config_.add_message_types<caf::id_block::bulkhead>();
   config_.add_message_types<caf::id_block::bulkhead_handles>();
   config_.add_message_types<caf::id_block::bulkhead_process_host>();
-  if (const char* n = std::getenv("BHT")) config_.set("scheduler.max-threads", static_cast<size_t>(atoi(n)));
+  if (const char* n = std::getenv("BHT"))
+    config_.set("scheduler.max-threads", static_cast<size_t>(atoi(n)));
   // Idle workers sleep instead of polling.
   config_.set("scheduler.policy", caf::atom("sharing"));
   system_ = std::make_unique<caf::actor_system>(config_);

@@ -16,8 +16,8 @@
 
 namespace bulkhead {
 
-/// The running engine, whatever front end uses it: environment, actor system, tree. Made in the order of
-/// its members and torn down in the reverse.
+/// The running engine, whatever front end uses it: environment, actor system, tree. Made in the
+/// order of its members and torn down in the reverse.
 class application {
 public:
   /// Errors: unavailable (runtime folder, lock).

@@ -6,7 +6,6 @@
 #include <fstream>
 #include <vector>
 
-
 #include <fmt/format.h>
 
 #include <embedded/image.hpp>

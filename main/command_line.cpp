@@ -44,7 +44,8 @@ command_line parse_command_line(int argc, char** argv, int out) {
   app.footer(examples);
   app.set_version_flag("--version", std::string{"bulkhead "} + BULKHEAD_VERSION);
   app.require_subcommand(0, 1);
-  app.add_option("--account", result.account, "The account that Bulkhead becomes when root starts it")
+  app.add_option("--account", result.account,
+                 "The account that Bulkhead becomes when root starts it")
       ->capture_default_str();
 
   auto* run = app.add_subcommand("run", "Run a Python file in a sandbox, output as it comes");
@@ -55,11 +56,13 @@ command_line parse_command_line(int argc, char** argv, int out) {
       ->check(CLI::PositiveNumber);
   run->add_flag("--json", result.json, "Print the run as JSON instead of its output");
 
-  auto* doctor = app.add_subcommand("doctor", "Show what is enforced here, constraint by constraint");
+  auto* doctor =
+      app.add_subcommand("doctor", "Show what is enforced here, constraint by constraint");
   doctor->add_flag("--json", result.json, "As JSON");
   doctor->add_flag("--sweep", result.sweep, "Remove what killed instances left behind");
 
-  auto* servers = app.add_subcommand("servers", "Show the MCP servers found, from where, and errors");
+  auto* servers =
+      app.add_subcommand("servers", "Show the MCP servers found, from where, and errors");
   servers->add_flag("--tools", result.tools, "Start each server and list its tools");
   servers->add_flag("--json", result.json, "As JSON");
 
@@ -67,7 +70,8 @@ command_line parse_command_line(int argc, char** argv, int out) {
   image->require_subcommand(1);
   auto* build = image->add_subcommand("build", "Make the image from Debian packages, or pull one");
   build->add_flag("--pull", result.pull, "Pull a registry image instead");
-  build->add_option("REFERENCE", result.image_reference, "What to pull (default: python:3.13-slim)");
+  build->add_option("REFERENCE", result.image_reference,
+                    "What to pull (default: python:3.13-slim)");
   build->add_flag("--rebuild", result.rebuild, "Even if the image is current");
 
   try {

@@ -29,7 +29,8 @@ struct command_line {
   std::string account = "bulkhead"; ///< what root becomes
 };
 
-/// Parses argv. Exits by itself for --help, --version (on `out`) and for errors (on stderr, status 2).
+/// Parses argv. Exits by itself for --help, --version (on `out`) and for errors (on stderr, status
+/// 2).
 command_line parse_command_line(int argc, char** argv, int out);
 
 } // namespace bulkhead

@@ -6,15 +6,15 @@
 
 namespace bulkhead {
 
-/// The commands; each answers the process's exit status. `out` is the descriptor for what was asked for:
-/// the process's own fd 1 leads to stderr, so that nothing else can get there.
+/// The commands; each answers the process's exit status. `out` is the descriptor for what was asked
+/// for: the process's own fd 1 leads to stderr, so that nothing else can get there.
 
 /// The stdio server: until the client closes its end, or a signal.
 int serve_stdio(application& app, stop_signal& stop, int in, int out);
 
-/// `run`: `code` was read before root was given up. Output comes as it is written. The status is the
-/// code's own; 124 for a timeout, 125 when no sandbox could be had, 130 when interrupted, 137 out of
-/// memory.
+/// `run`: `code` was read before root was given up. Output comes as it is written. The status is
+/// the code's own; 124 for a timeout, 125 when no sandbox could be had, 130 when interrupted, 137
+/// out of memory.
 int run_file(application& app, stop_signal& stop, const command_line& line, std::string code,
              int out);
 
@@ -24,8 +24,8 @@ int run_doctor(application& app, stop_signal& stop, const command_line& line, in
 /// `servers`: 0 unless the configuration has problems.
 int show_servers(application& app, stop_signal& stop, const command_line& line, int out);
 
-/// `image build`: becomes the builder; comes back only with an error. Its scripts go to a folder below
-/// `runtime_dir`.
+/// `image build`: becomes the builder; comes back only with an error. Its scripts go to a folder
+/// below `runtime_dir`.
 int build_image(const command_line& line, const settings& config, const std::string& runtime_dir);
 
 /// Writes all of `text`, waiting where the descriptor makes it wait.

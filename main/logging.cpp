@@ -23,18 +23,18 @@ protected:
 
 spdlog::level::level_enum level_of(log_level level) {
   switch (level) {
-    case log_level::trace:
-      return spdlog::level::trace;
-    case log_level::debug:
-      return spdlog::level::debug;
-    case log_level::info:
-      return spdlog::level::info;
-    case log_level::warning:
-      return spdlog::level::warn;
-    case log_level::error:
-      return spdlog::level::err;
-    case log_level::off:
-      break;
+  case log_level::trace:
+    return spdlog::level::trace;
+  case log_level::debug:
+    return spdlog::level::debug;
+  case log_level::info:
+    return spdlog::level::info;
+  case log_level::warning:
+    return spdlog::level::warn;
+  case log_level::error:
+    return spdlog::level::err;
+  case log_level::off:
+    break;
   }
   return spdlog::level::off;
 }

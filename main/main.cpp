@@ -1,5 +1,6 @@
 // Start order; the end mirrors it (see application):
-//  1. standard descriptors: fd 1 is kept for what was asked for, and everything else that prints goes to stderr
+//  1. standard descriptors: fd 1 is kept for what was asked for, and everything else that prints
+//  goes to stderr
 //  2. the command line, and the file that `run` names (root may read what the account may not)
 //  3. settings from the environment
 //  4. the account: root is given up
@@ -32,8 +33,9 @@ struct standard_descriptors {
   int out;
 };
 
-/// Libraries print to stdout, which would corrupt the protocol there: fd 1 becomes a copy of stderr, and the
-/// real one gets a number that no library knows and no child inherits. The same for stdin.
+/// Libraries print to stdout, which would corrupt the protocol there: fd 1 becomes a copy of
+/// stderr, and the real one gets a number that no library knows and no child inherits. The same for
+/// stdin.
 standard_descriptors settle_descriptors() {
   for (int fd = 0; fd <= 2; ++fd) {
     if (::fcntl(fd, F_GETFD) < 0) {
@@ -87,14 +89,14 @@ int run_command(const command_line& line, const settings& config, const account&
                              config.state_dir);
   }
   switch (line.what) {
-    case verb::run:
-      return run_file(**app, stop, line, std::move(code), fds.out);
-    case verb::doctor:
-      return run_doctor(**app, stop, line, fds.out);
-    case verb::servers:
-      return show_servers(**app, stop, line, fds.out);
-    default:
-      return serve_stdio(**app, stop, fds.in, fds.out);
+  case verb::run:
+    return run_file(**app, stop, line, std::move(code), fds.out);
+  case verb::doctor:
+    return run_doctor(**app, stop, line, fds.out);
+  case verb::servers:
+    return show_servers(**app, stop, line, fds.out);
+  default:
+    return serve_stdio(**app, stop, fds.in, fds.out);
   }
 }
 
@@ -128,4 +130,6 @@ int start(int argc, char** argv) {
 
 } // namespace bulkhead
 
-int main(int argc, char** argv) { return bulkhead::start(argc, argv); }
+int main(int argc, char** argv) {
+  return bulkhead::start(argc, argv);
+}

@@ -18,8 +18,8 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// Writes a run's output where the user wants it. It waits for the descriptor, hence has a thread of its
-/// own; while it waits, the run's output waits in the sandbox.
+/// Writes a run's output where the user wants it. It waits for the descriptor, hence has a thread
+/// of its own; while it waits, the run's output waits in the sandbox.
 output_observer_actor::behavior_type console(output_observer_actor::pointer, int out) {
   return {
       [out](const guest_output& output) {
@@ -32,20 +32,20 @@ output_observer_actor::behavior_type console(output_observer_actor::pointer, int
 
 int exit_status(const run_answer& answer) {
   switch (answer.status) {
-    case run_status::success:
-    case run_status::error:
-      return answer.exit_code.value_or(1);
-    case run_status::timeout:
-      return 124;
-    case run_status::out_of_memory:
-      return 137;
-    case run_status::cancelled:
-      return 130;
-    case run_status::validation_error:
-      return 2;
-    case run_status::unavailable:
-    case run_status::session_lost:
-      break;
+  case run_status::success:
+  case run_status::error:
+    return answer.exit_code.value_or(1);
+  case run_status::timeout:
+    return 124;
+  case run_status::out_of_memory:
+    return 137;
+  case run_status::cancelled:
+    return 130;
+  case run_status::validation_error:
+    return 2;
+  case run_status::unavailable:
+  case run_status::session_lost:
+    break;
   }
   return 125;
 }
@@ -61,8 +61,8 @@ expected<std::vector<std::string>> resolve_servers(const server_catalogue& catal
                   fmt::format("no MCP server \"{}\" is configured; see: bulkhead servers", name));
     }
     if (auto verdict = allows_server(catalogue.rules, entry->name); !verdict.allowed) {
-      return fail(errc::denied, fmt::format("MCP server \"{}\" is denied by policy: {}", name,
-                                            verdict.rule));
+      return fail(errc::denied,
+                  fmt::format("MCP server \"{}\" is denied by policy: {}", name, verdict.rule));
     }
     if (std::find(names.begin(), names.end(), entry->name) == names.end()) {
       names.push_back(entry->name);

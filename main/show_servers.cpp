@@ -53,9 +53,10 @@ json as_json(const server_catalogue& catalogue, const std::vector<listed_server>
              {"source", entry.source},   {"allowed", verdict.allowed}};
     if (server.documents) {
       for (const auto& tool : server.documents->tools) {
-        row["tools"].push_back({{"name", tool.name},
-                                {"alias", tool.alias},
-                                {"allowed", allows_tool(catalogue.rules, entry.name, tool.name).allowed}});
+        row["tools"].push_back(
+            {{"name", tool.name},
+             {"alias", tool.alias},
+             {"allowed", allows_tool(catalogue.rules, entry.name, tool.name).allowed}});
       }
     }
     if (!server.failure.empty()) {
@@ -80,10 +81,10 @@ std::string as_text(const server_catalogue& catalogue, const std::vector<listed_
   for (const auto& server : servers) {
     const auto& entry = *server.entry;
     auto verdict = allows_server(catalogue.rules, entry.name);
-    text += fmt::format("{}{}\n    code sees: mcp_{}\n    starts:    {}\n    from:      {}\n", entry.name,
-                        verdict.allowed ? "" : fmt::format("  (denied by policy: {})",
-                                                           verdict.rule),
-                        entry.alias, entry.command, entry.source);
+    text += fmt::format(
+        "{}{}\n    code sees: mcp_{}\n    starts:    {}\n    from:      {}\n", entry.name,
+        verdict.allowed ? "" : fmt::format("  (denied by policy: {})", verdict.rule), entry.alias,
+        entry.command, entry.source);
     if (!server.failure.empty()) {
       text += fmt::format("    error:     {}\n", server.failure);
     }
@@ -92,7 +93,8 @@ std::string as_text(const server_catalogue& catalogue, const std::vector<listed_
         auto allowed = allows_tool(catalogue.rules, entry.name, tool.name);
         auto summary = tool.description.substr(0, tool.description.find('\n'));
         text += fmt::format("    {}{}  {}\n", tool_signature(tool),
-                            allowed.allowed ? "" : fmt::format("  (denied by policy: {})", allowed.rule),
+                            allowed.allowed ? ""
+                                            : fmt::format("  (denied by policy: {})", allowed.rule),
                             summary.substr(0, 100));
       }
     }

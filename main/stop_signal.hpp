@@ -6,12 +6,12 @@
 
 namespace bulkhead {
 
-/// What main waits for: a signal that asks the process to end, or another thread's word. Made before any
-/// thread is started: it blocks the signals for all of them.
+/// What main waits for: a signal that asks the process to end, or another thread's word. Made
+/// before any thread is started: it blocks the signals for all of them.
 class stop_signal {
 public:
-  /// Blocks SIGTERM, SIGINT, SIGHUP and SIGCHLD, and ignores SIGPIPE. Throws std::system_error when the
-  /// kernel refuses a descriptor.
+  /// Blocks SIGTERM, SIGINT, SIGHUP and SIGCHLD, and ignores SIGPIPE. Throws std::system_error when
+  /// the kernel refuses a descriptor.
   stop_signal();
   ~stop_signal();
   stop_signal(const stop_signal&) = delete;

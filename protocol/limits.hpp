@@ -9,7 +9,8 @@ namespace bulkhead {
 inline constexpr std::size_t kibibyte = 1024;
 inline constexpr std::size_t mebibyte = 1024 * kibibyte;
 
-/// Bounds on everything that crosses a trust boundary. Exceeding one is a typed error, never silence.
+/// Bounds on everything that crosses a trust boundary. Exceeding one is a typed error, never
+/// silence.
 struct limits {
   /// A JSON text's nesting; deeper texts overflow stacks.
   std::size_t json_depth = 64;

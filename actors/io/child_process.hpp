@@ -17,8 +17,8 @@
 
 namespace bulkhead::io {
 
-/// A child process with its three pipes, in a process group of its own. Lives on the I/O thread; every
-/// member function is called there.
+/// A child process with its three pipes, in a process group of its own. Lives on the I/O thread;
+/// every member function is called there.
 class child_process : public std::enable_shared_from_this<child_process> {
 public:
   struct events {
@@ -28,8 +28,8 @@ public:
     std::function<void(std::int32_t exit_code, std::int32_t signal)> exited;
   };
 
-  /// Starts the process; it reads nothing and reports nothing before `begin`. Errors: not_found (the
-  /// program, with the PATH searched), unavailable (the system refused, with its reason).
+  /// Starts the process; it reads nothing and reports nothing before `begin`. Errors: not_found
+  /// (the program, with the PATH searched), unavailable (the system refused, with its reason).
   static expected<std::shared_ptr<child_process>> start(io_thread& io, const process_spec& spec);
   ~child_process();
 
@@ -93,8 +93,8 @@ private:
   bool closing_input_ = false;
 };
 
-/// The file that `program` names: itself when it holds a slash, else the first executable on the PATH
-/// of `env` (NAME=VALUE). Errors: not_found.
+/// The file that `program` names: itself when it holds a slash, else the first executable on the
+/// PATH of `env` (NAME=VALUE). Errors: not_found.
 expected<std::string> find_program(const std::string& program, const std::vector<std::string>& env);
 
 } // namespace bulkhead::io

@@ -33,7 +33,9 @@ io_thread::io_thread() : work_{boost::asio::make_work_guard(context_)} {
   }};
 }
 
-io_thread::~io_thread() { stop(); }
+io_thread::~io_thread() {
+  stop();
+}
 
 void io_thread::adopt_orphans() {
   sigset_t child_ended;
@@ -50,17 +52,17 @@ void io_thread::adopt_orphans() {
 }
 
 void io_thread::wait_for_orphans() {
-  child_signals_->async_wait(boost::asio::posix::stream_descriptor::wait_read,
-                             [this](const auto& failure) {
-                               if (failure) {
-                                 return;
-                               }
-                               signalfd_siginfo info{};
-                               while (::read(child_signals_->native_handle(), &info, sizeof info) > 0) {
-                               }
-                               reap_orphans();
-                               wait_for_orphans();
-                             });
+  child_signals_->async_wait(
+      boost::asio::posix::stream_descriptor::wait_read, [this](const auto& failure) {
+        if (failure) {
+          return;
+        }
+        signalfd_siginfo info{};
+        while (::read(child_signals_->native_handle(), &info, sizeof info) > 0) {
+        }
+        reap_orphans();
+        wait_for_orphans();
+      });
 }
 
 void io_thread::reap_orphans() {

@@ -25,8 +25,8 @@ public:
   boost::asio::io_context& context() { return context_; }
 
   /// Makes this process the parent of its descendants' orphans (a container's monitor outlives the
-  /// command that started it) and reaps them when they end. SIGCHLD must be blocked in every thread.
-  /// Call once, before the first child.
+  /// command that started it) and reaps them when they end. SIGCHLD must be blocked in every
+  /// thread. Call once, before the first child.
   void adopt_orphans();
 
   /// A child that its owner will reap was started, or has been reaped. On the I/O thread.

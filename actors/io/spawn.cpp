@@ -99,8 +99,8 @@ struct spawn_options {
     posix_spawnattr_setsigmask(&attributes, &none);
     posix_spawnattr_setsigdefault(&attributes, &all);
     posix_spawnattr_setpgroup(&attributes, 0);
-    posix_spawnattr_setflags(&attributes,
-                             POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
+                                              POSIX_SPAWN_SETPGROUP);
   }
 };
 
@@ -144,7 +144,8 @@ expected<std::string> find_program(const std::string& program,
     }
     rest.remove_prefix(std::min(colon + 1, rest.size()));
   }
-  return fail(errc::not_found, fmt::format("command \"{}\" is not on the PATH ({})", program, path));
+  return fail(errc::not_found,
+              fmt::format("command \"{}\" is not on the PATH ({})", program, path));
 }
 
 expected<spawned_process> spawn(const process_spec& spec) {
@@ -159,7 +160,8 @@ expected<spawned_process> spawn(const process_spec& spec) {
   pipe_pair out;
   pipe_pair err;
   if (!open_pipe(in) || !open_pipe(out) || !open_pipe(err)) {
-    return fail(errc::unavailable, fmt::format("start \"{}\": no pipe: {}", *program, strerror(errno)));
+    return fail(errc::unavailable,
+                fmt::format("start \"{}\": no pipe: {}", *program, strerror(errno)));
   }
   spawn_options options;
   options.set(spec, in.read.get(), out.write.get(), err.write.get());
@@ -169,8 +171,9 @@ expected<spawned_process> spawn(const process_spec& spec) {
   int failure = posix_spawn(&result.pid, file.c_str(), &options.actions, &options.attributes,
                             c_array(argv).data(), c_array(spec.env).data());
   if (failure != 0) {
-    return fail(errc::unavailable, fmt::format("start \"{}\" in \"{}\": {}", *program,
-                                               spec.cwd.empty() ? "." : spec.cwd, strerror(failure)));
+    return fail(errc::unavailable,
+                fmt::format("start \"{}\" in \"{}\": {}", *program,
+                            spec.cwd.empty() ? "." : spec.cwd, strerror(failure)));
   }
   // glibc 2.36 declares pidfd_open without C linkage.
   result.pidfd.reset(static_cast<int>(::syscall(SYS_pidfd_open, result.pid, 0)));

@@ -45,8 +45,8 @@ struct spawned_process {
   descriptor err;
 };
 
-/// Starts `spec` with pipes for its stdio, in a new process group, with no signal blocked or ignored
-/// and no descriptor of ours inherited. Errors: see `child_process::start`.
+/// Starts `spec` with pipes for its stdio, in a new process group, with no signal blocked or
+/// ignored and no descriptor of ours inherited. Errors: see `child_process::start`.
 expected<spawned_process> spawn(const process_spec& spec);
 
 } // namespace bulkhead::io

@@ -3,4 +3,6 @@
 
 #include "caf/test/unit_test_impl.hpp"
 
-int main(int argc, char** argv) { return caf::test::main(argc, argv); }
+int main(int argc, char** argv) {
+  return caf::test::main(argc, argv);
+}

@@ -103,12 +103,14 @@ CAF_TEST(missing_newuidmap_and_sub_uids_have_their_remedies) {
 CAF_TEST(a_docker_daemon_that_is_down_is_said) {
   env.config.runtime = "docker";
   install("docker");
-  engine.failing["info"] = {
-      1, "ERROR: Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is "
-         "the docker daemon running?\n"};
+  engine.failing["info"] = {1, "template: :1:2: executing \"\" at <.ServerVersion>: nil pointer\n"};
+  engine.failing["version"] = {
+      1, "Cannot connect to the Docker daemon at unix:///var/run/docker.sock. "
+         "Is the docker daemon running?\n"};
   make_driver();
   auto message = ensure().failure.message;
-  CAF_CHECK(mentions(message, "reach the docker daemon"));
+  CAF_CHECK(mentions(message, "reach docker's daemon"));
+  CAF_CHECK(mentions(message, "Is the docker daemon running"));
   CAF_CHECK(mentions(message, "DOCKER_HOST"));
 }
 

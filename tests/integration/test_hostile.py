@@ -458,7 +458,9 @@ class Violence(HostileTest):
             for name, reply in batch.items():
                 with self.subTest(name):
                     answer = self.answer(reply)
-                    self.assertEqual(answer["status"], cases[name][1], answer)
+                    # Which end the recursion meets first depends on the machine's speed.
+                    ends = ("out_of_memory", "timeout") if name == "recursion" else (cases[name][1],)
+                    self.assertIn(answer["status"], ends, answer)
                     if answer["status"] != "success":
                         self.assertTrue(answer["error"].get("message"), answer)
         self.after_attack()
