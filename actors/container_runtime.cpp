@@ -20,6 +20,8 @@ namespace {
 constexpr auto start_budget = 30s;
 /// The first run goes before what dead instances left.
 constexpr auto sweep_delay = 1s;
+/// GUEST_FAILURE of the guest's entrypoint.py; the reason is on the container's stderr.
+constexpr std::int32_t guest_failure_exit_code = 70;
 constexpr std::int32_t killed_exit_code = 137;
 
 /// An exception inside a task is a fault of ours, and an answer all the same.
@@ -221,6 +223,11 @@ task<expected<exit_verdict>> container_runtime_state::classify(container_handle 
         {errc::runtime_lost, fmt::format("the container engine lost the sandbox (exit code {}): {}",
                                          exit.exit_code, engine_complaint(diagnosis))},
         exit.exit_code};
+  }
+  if (exit.exit_code == guest_failure_exit_code && !diagnosis.empty()) {
+    co_return exit_verdict{{errc::runtime_lost, fmt::format("the sandbox's own Python gave up: {}",
+                                                            engine_complaint(diagnosis))},
+                           exit.exit_code};
   }
   co_return exit_verdict{{errc::none, {}}, exit.exit_code};
 }

@@ -3,6 +3,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdlib>
@@ -41,6 +42,12 @@ std::string random_hex(std::size_t bytes) {
     fmt::format_to(std::back_inserter(text), "{:02x}", buffer[i]);
   }
   return text;
+}
+
+/// Half the cores, four at the most: the actors of one call are quickest on one thread, and the
+/// sandboxes, the servers and the I/O thread want the rest.
+std::size_t worker_count() {
+  return std::clamp<std::size_t>(std::thread::hardware_concurrency() / 2, 1, 4);
 }
 
 std::string own_executable() {
@@ -103,10 +110,9 @@ application::application(const account& who, const settings& config, instance_lo
   config_.add_message_types<caf::id_block::bulkhead>();
   config_.add_message_types<caf::id_block::bulkhead_handles>();
   config_.add_message_types<caf::id_block::bulkhead_process_host>();
-  if (const char* n = std::getenv("BHT"))
-    config_.set("scheduler.max-threads", static_cast<size_t>(atoi(n)));
   // Idle workers sleep instead of polling.
   config_.set("scheduler.policy", caf::atom("sharing"));
+  config_.set("scheduler.max-threads", worker_count());
   system_ = std::make_unique<caf::actor_system>(config_);
   supervisor_ = system_->spawn(supervisor, make_plan(stop));
   caf::scoped_actor self{*system_};

@@ -210,6 +210,18 @@ CAF_TEST(one_call_more_than_the_limit_is_refused_until_another_is_answered) {
   CAF_CHECK_EQUAL(sandbox->credit, 35u);
 }
 
+CAF_TEST(a_refused_call_is_over) {
+  env->budget = std::make_shared<memory_budget>(1000);
+  start_code();
+  for (std::uint64_t id = 1; id <= 40; ++id) {
+    call(id, "files", "delete-all", std::string(600, ' '));
+    CAF_CHECK(refused(id, errc::denied));
+  }
+  CAF_CHECK_EQUAL(env->budget->used(), 0u);
+  call(1, "files", "read-file");
+  CAF_CHECK_EQUAL(files->calls.size(), 1u);
+}
+
 CAF_TEST(calls_that_wait_for_a_server_count_as_well) {
   files->documents.held = true;
   start_code();
