@@ -56,6 +56,9 @@ public:
     }
   }
 
+  /// Messages queued or handed out and not yet written.
+  std::size_t entries() const { return waiting_.size() + in_flight_shares_.size(); }
+
   bool empty() const { return waiting_.empty() && in_flight_ == 0; }
 
 private:

@@ -140,6 +140,12 @@ void sandbox_state::send(std::string frame) {
   if (now != phase::running && now != phase::ending) {
     return;
   }
+  // A guest reads an answer before it makes room for another call, so more than two rounds of them
+  // plus the host's own frames are never on their way to one that keeps to the protocol.
+  if (out->entries() > 2 * context.env->bounds.calls_in_flight + 16) {
+    broken(errc::overloaded, "it doesn't read the answers to its calls");
+    return;
+  }
   if (!out->push(std::move(frame))) {
     broken(errc::overloaded, "it doesn't read what it asked for, and the memory budget is used up");
     return;

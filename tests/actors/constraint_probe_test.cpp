@@ -93,6 +93,8 @@ std::string broken(const json& patch, constraint_evidence evidence = {}) {
   }
   auto inside = good_facts();
   inside.merge_patch(patch);
+  // As it comes from a container: numbers of a literal are signed, those of a text are not.
+  inside = json::parse(inside.dump());
   std::string names;
   for (const auto& row : constraint_rows(config, facts, inside, evidence, "do this")) {
     if (!row.held) {

@@ -164,7 +164,7 @@ print([s["name"] for s in wait_for(answers, [500])[0]["payload"]])
         self.after_attack()
 
     def test_several_at_once_share_one_budget(self):
-        replies = [self.attack('data = b"x" * 16_000_000\nforge(data)\ntime.sleep(3)', timeout=60)
+        replies = [self.attack('data = b"x" * 16_000_000\nforge(data)\ntime.sleep(3)', timeout=110)
                    for _ in range(8)]
         for reply in replies:
             self.assertIn(self.outcome(reply), ("success", "malformed", "overloaded"))
@@ -293,7 +293,7 @@ print(json.dumps([f and f.get("code") for f in wait_for(answers, range(600, 600 
         """The second would be answered by the first's answer, or the other way round."""
         answer = self.answer(self.attack("""
 answers = listen()
-forge(b"".join(json.dumps(call(600, "open", "slow", seconds=0.5, mark="twice")).encode() + b"\\n" for _ in range(5)))
+forge((json.dumps(call(600, "open", "slow", seconds=0.5, mark="twice")).encode() + b"\\n") * 5)
 print(wait_for(answers, [600])[0]["success"])
 time.sleep(1)
 """))
@@ -429,10 +429,10 @@ time.sleep(2)
 class Violence(HostileTest):
     def test_what_code_does_to_its_own_process(self):
         cases = {
-            "closes all descriptors": ("os.closerange(0, 4096)\ntime.sleep(60)", "error"),
+            "closes all descriptors": ("os.closerange(0, 4096)\ntime.sleep(600)", "error"),
             "closes the channel": ("for d in frames_out + frames_in: os.close(d)\ntime.sleep(60)", "timeout"),
-            "kills itself": ("os.kill(os.getpid(), signal.SIGKILL)\ntime.sleep(60)", "error"),
-            "ends by SIGTERM": ("os.kill(os.getpid(), signal.SIGTERM)\ntime.sleep(60)", "error"),
+            "kills itself": ("os.kill(os.getpid(), signal.SIGKILL)\ntime.sleep(600)", "error"),
+            "ends by SIGTERM": ("os.kill(os.getpid(), signal.SIGTERM)\ntime.sleep(600)", "error"),
             "crashes": ("import ctypes\nctypes.string_at(0)", "error"),
             "aborts": ("os.abort()", "error"),
             "stops itself": ("os.kill(os.getpid(), signal.SIGSTOP)\ntime.sleep(60)", "timeout"),
@@ -440,27 +440,28 @@ class Violence(HostileTest):
                           "os.kill(os.getpid(), signal.SIGSTOP)", "timeout"),
             "kills all": ("if os.fork() == 0: time.sleep(60)\nos.kill(-1, signal.SIGKILL)", "success"),
             "kills init": ("os.kill(1, signal.SIGKILL)\nprint('init lives', flush=True)", "success"),
-            "asks init to end": ("os.kill(1, signal.SIGTERM)\ntime.sleep(60)", "error"),
+            "asks init to end": ("os.kill(1, signal.SIGTERM)\ntime.sleep(600)", "error"),
             "becomes another program": ("os.execv('/bin/sleep', ['sleep', '60'])", "timeout"),
             "another program ends": ("os.execv('/bin/true', ['true'])", "success"),
             "breaks the guest": ("session()._channel.close = None", "error"),
-            "recursion": ("import sys\nsys.setrecursionlimit(10**9)\ndef f(): f()\nf()", "out_of_memory"),
+            "recursion": ("import sys\nsys.setrecursionlimit(10**9)\ndef f(): f()\nf()",
+                          "out_of_memory", "timeout"),  # the second without a memory limit or on a slow machine
             "swallows interrupts": ("while True:\n  try: time.sleep(60)\n  except BaseException: pass", "timeout"),
             "blocks signals": ("signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 65))\ntime.sleep(60)", "timeout"),
             "holds the interpreter": ("import re\nre.match(r'(a+)+$', 'a' * 64 + 'b')", "timeout"),
-            "exits in a thread": ("threading.Thread(target=lambda: os._exit(6)).start()\ntime.sleep(60)", "error"),
+            "exits in a thread": ("threading.Thread(target=lambda: os._exit(6)).start()\ntime.sleep(600)", "error"),
             "never ends in atexit": ("import atexit\natexit.register(time.sleep, 600)", "timeout"),
             "never ends in a thread": ("threading.Thread(target=time.sleep, args=(600,)).start()", "timeout"),
         }
         names = list(cases)
         for begin in range(0, len(names), 7):
-            batch = {name: self.attack(cases[name][0], timeout=4) for name in names[begin:begin + 7]}
+            # Few seconds for what only a timeout ends; the others are to end well before theirs.
+            batch = {name: self.attack(cases[name][0], timeout=4 if "timeout" in cases[name] else 110)
+                     for name in names[begin:begin + 7]}
             for name, reply in batch.items():
                 with self.subTest(name):
                     answer = self.answer(reply)
-                    # Which end the recursion meets first depends on the machine's speed.
-                    ends = ("out_of_memory", "timeout") if name == "recursion" else (cases[name][1],)
-                    self.assertIn(answer["status"], ends, answer)
+                    self.assertIn(answer["status"], cases[name][1:], answer)
                     if answer["status"] != "success":
                         self.assertTrue(answer["error"].get("message"), answer)
         self.after_attack()

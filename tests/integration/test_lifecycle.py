@@ -30,10 +30,17 @@ def settle(instance):
 
 
 class LifecycleTest(BulkheadTest):
+    ending = frozenset()  # guests of earlier runs that are still there
+
+    def start(self, *arguments, **options):
+        self.ending = frozenset(guests_of(self.client.instance))
+        return super().start(*arguments, **options)
+
     def wait_for_guest(self, client=None):
-        """A running guest of the server; its process."""
+        """A running guest of the server; its process. Not one that is about to end: a run is answered first."""
         instance = (client or self.client).instance
-        return wait_until(lambda: guests_of(instance), 30, "a guest runs")[0]
+        return wait_until(lambda: [pid for pid in guests_of(instance) if pid not in self.ending], 30,
+                          "a guest runs")[0]
 
     def start_and_find(self, code):
         """Starts a run; its answer, and the engine's command for it as soon as there is one."""

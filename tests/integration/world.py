@@ -311,7 +311,9 @@ class World:
     def environment(self, **variables):
         env = {name: value for name, value in os.environ.items()
                if not name.startswith("MCP_") and name != "BULKHEAD_DEPTH"}
-        env.update({"MCP_BRIDGE_STATE_DIR": self.state, "MCP_BRIDGE_LOG_LEVEL": "info"})
+        # A timeout longer than any deadline here: what should have ended must not pass by ending later.
+        env.update({"MCP_BRIDGE_STATE_DIR": self.state, "MCP_BRIDGE_LOG_LEVEL": "info",
+                    "MCP_BRIDGE_TIMEOUT": "110"})
         env.update(self.variables)
         env.update(variables)
         return {name: value for name, value in env.items() if value is not None}

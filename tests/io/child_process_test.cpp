@@ -71,10 +71,11 @@ struct child_process_test : ::testing::Test {
     return static_cast<pid_t>(std::strtol(seen->get().err.c_str(), nullptr, 10));
   }
 
+  // First, so that it goes last: what lives on it must not outlive it.
+  io::io_thread io;
   std::shared_ptr<monitored<course>> seen = std::make_shared<monitored<course>>();
   std::shared_ptr<io::child_process> child;
   std::optional<error> failure;
-  io::io_thread io; // last, so that it ends first
 };
 
 TEST_F(child_process_test, both_streams_and_the_exit_code_arrive) {

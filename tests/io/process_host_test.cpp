@@ -97,9 +97,9 @@ struct process_host_test : ::testing::Test {
     return heard->wait([&](const story& now) { return now.exits.size() == count; });
   }
 
+  io::io_thread io; // outlives the actors, whose children live on it
   config cfg;
   caf::actor_system system{cfg};
-  io::io_thread io;
   limits bounds;
   process_host_impl_actor host;
   story_ptr heard = std::make_shared<monitored<story>>();

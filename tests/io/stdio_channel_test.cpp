@@ -97,8 +97,8 @@ struct stdio_channel_test : ::testing::Test {
   int input = -1;
   int output = -1;
   std::shared_ptr<monitored<events_seen>> seen = std::make_shared<monitored<events_seen>>();
-  std::shared_ptr<io::stdio_channel> channel;
   io::io_thread io;
+  std::shared_ptr<io::stdio_channel> channel;
 };
 
 TEST_F(stdio_channel_test, lines_arrive_however_they_are_cut) {
@@ -155,7 +155,7 @@ TEST_F(stdio_channel_test, a_peer_that_does_not_read_is_not_read_from) {
   on_io(io, [] { return 0; });
   say("one\n");
   close_end(input);
-  EXPECT_FALSE(seen->wait([](const events_seen& now) { return now.lines.size() > 1; }, 200ms));
+  EXPECT_FALSE(seen->wait([](const events_seen& now) { return !now.lines.empty(); }, 200ms));
   EXPECT_EQ(seen->get().ends, 0);
   EXPECT_EQ(hear(much.size()), much);
   ASSERT_TRUE(ends());
@@ -181,9 +181,11 @@ TEST_F(stdio_channel_test, a_peer_that_stops_reading_for_good_is_still_heard_and
   channel->write(std::string(mebibyte, 'x'));
   when_drained();
   on_io(io, [] { return 0; });
+  // It arrives while nothing is read; nobody would look again but for the end of the output.
+  say("one\n");
+  EXPECT_FALSE(seen->wait([](const events_seen& now) { return !now.lines.empty(); }, 200ms));
   close_end(output);
   EXPECT_TRUE(seen->wait([](const events_seen& now) { return now.drains == 1; }));
-  say("one\n");
   say("two\n");
   close_end(input);
   ASSERT_TRUE(ends());
