@@ -1,11 +1,14 @@
 #include "actors/io/process_table.hpp"
 
 #include <dirent.h>
+#include <fcntl.h>
+#include <unistd.h>
 
+#include <array>
 #include <charconv>
-#include <fstream>
-#include <iterator>
 #include <memory>
+
+#include "actors/io/spawn.hpp"
 
 namespace bulkhead::io {
 
@@ -24,6 +27,21 @@ std::string value_in(std::string_view block, std::string_view name) {
   return {};
 }
 
+/// A file's bytes, as many as can be read: a process may end while its files are read, at which a
+/// standard stream would throw.
+std::string read_all(const std::string& path) {
+  std::string text;
+  descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  std::array<char, 4096> buffer{};
+  for (;;) {
+    auto count = ::read(file.get(), buffer.data(), buffer.size());
+    if (count <= 0) {
+      return text;
+    }
+    text.append(buffer.data(), static_cast<std::size_t>(count));
+  }
+}
+
 } // namespace
 
 std::vector<marked_process> processes_marked_with(std::string_view variable) {
@@ -40,8 +58,7 @@ std::vector<marked_process> processes_marked_with(std::string_view variable) {
     if (failure != std::errc{} || end != name.data() + name.size()) {
       continue;
     }
-    std::ifstream file{"/proc/" + std::string{name} + "/environ", std::ios::binary};
-    std::string block{std::istreambuf_iterator<char>{file}, {}};
+    auto block = read_all("/proc/" + std::string{name} + "/environ");
     if (auto value = value_in(block, variable); !value.empty()) {
       found.push_back({pid, std::move(value)});
     }

@@ -77,7 +77,8 @@ bool eventually(Predicate done, std::chrono::milliseconds limit = patience) {
 /// Is there such a process, zombies not counted?
 inline bool alive(pid_t pid) {
   std::ifstream file{"/proc/" + std::to_string(pid) + "/stat"};
-  std::string text{std::istreambuf_iterator<char>{file}, {}};
+  std::string text;
+  std::getline(file, text); // doesn't throw when the process ends meanwhile
   auto name_end = text.rfind(')');
   return name_end != std::string::npos && text.size() > name_end + 2 && text[name_end + 2] != 'Z';
 }

@@ -60,6 +60,9 @@ struct process_host_test : ::testing::Test {
   ~process_host_test() override {
     caf::anon_send_exit(owner, caf::exit_reason::kill);
     caf::anon_send_exit(host, caf::exit_reason::kill);
+    // What lives on the I/O thread must not outlive it.
+    caf::scoped_actor self{system};
+    self->wait_for(owner, host);
     io.stop();
   }
 
