@@ -170,11 +170,12 @@ application::~application() {
   starter_ = nullptr;
   services_->update([](auto& all) { all = {}; });
   io_->stop();
-  // An actor that doesn't end must not keep the process.
-  std::thread{[log = env_->log] {
+  // All that was started is gone: an actor that doesn't end, or a machine too busy to let it, must
+  // not keep the process.
+  std::thread{[log = env_->log, status = exit_status_] {
     std::this_thread::sleep_for(2s);
-    log->error("stop: the actor system doesn't end; leaving");
-    std::_Exit(2);
+    log->warn("stop: the actor system doesn't end; leaving");
+    std::_Exit(status);
   }}.detach();
   system_.reset();
 }

@@ -36,6 +36,12 @@ public:
   const run_starter& starter() const { return starter_; }
   const supervisor_actor& root() const { return supervisor_; }
 
+  /// The status that the process will end with, also when the actors don't end in time. Answers it.
+  int leave_with(int status) {
+    exit_status_ = status;
+    return status;
+  }
+
   /// A core actor failed: the process has to end with status 1.
   bool failed() const { return *failed_; }
 
@@ -52,6 +58,7 @@ private:
   std::unique_ptr<caf::actor_system> system_;
   std::shared_ptr<service_directory> services_;
   std::shared_ptr<std::atomic<bool>> failed_;
+  int exit_status_ = 0;
   supervisor_actor supervisor_;
   run_starter starter_;
 };

@@ -88,16 +88,19 @@ int run_command(const command_line& line, const settings& config, const account&
     (*app)->env()->log->info("started as root, running as account \"{}\" (state in {})", who.name,
                              config.state_dir);
   }
-  switch (line.what) {
-  case verb::run:
-    return run_file(**app, stop, line, std::move(code), fds.out);
-  case verb::doctor:
-    return run_doctor(**app, stop, line, fds.out);
-  case verb::servers:
-    return show_servers(**app, stop, line, fds.out);
-  default:
-    return serve_stdio(**app, stop, fds.in, fds.out);
-  }
+  auto run = [&] {
+    switch (line.what) {
+    case verb::run:
+      return run_file(**app, stop, line, std::move(code), fds.out);
+    case verb::doctor:
+      return run_doctor(**app, stop, line, fds.out);
+    case verb::servers:
+      return show_servers(**app, stop, line, fds.out);
+    default:
+      return serve_stdio(**app, stop, fds.in, fds.out);
+    }
+  };
+  return (*app)->leave_with(run());
 }
 
 int start(int argc, char** argv) {
