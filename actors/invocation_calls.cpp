@@ -250,11 +250,21 @@ void invocation_state::finish_searches() {
   }
   for (const auto& call : std::exchange(searches, {})) {
     std::vector<server_documents> known;
+    const error* failure = nullptr;
     for (const auto& [name, to] : links) {
-      if (to.documents &&
-          (call.server.empty() || name == call.server || to.brief.alias == call.server)) {
-        known.push_back(*to.documents);
+      if (!call.server.empty() && name != call.server && to.brief.alias != call.server) {
+        continue;
       }
+      if (to.documents) {
+        known.push_back(*to.documents);
+      } else if (!to.failure.message.empty()) {
+        failure = &to.failure;
+      }
+    }
+    if (known.empty() && failure != nullptr) {
+      // An empty list would say that there is no such tool.
+      refuse(call.id, *failure);
+      continue;
     }
     respond(call.id, search_tool_documents(known, call.query, call.limit, call.full_detail));
   }

@@ -7,6 +7,7 @@ repo=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 build=$repo/build
 arguments=("$@")
 while [ $# -gt 0 ]; do
+  case $1 in -h|--help) sed -n '2,3s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;; esac
   if [ "$1" = --build-dir ]; then build=${2:?--build-dir needs a folder}; shift; fi
   shift
 done
@@ -31,8 +32,8 @@ printf '\nRunning %s in the sandbox, with the server "sample" within reach:\n\n'
 MCP_SERVERS_CONFIG=$servers "$build/bulkhead" run "$examples/report.py" --server sample ||
   { printf '\nThe sample did not run. This says what is wrong: %s doctor\n' "$build/bulkhead" >&2; exit 1; }
 
-printf '\nTo give an agent the tool run_python, put this into its MCP configuration (with your own servers in\n' >&2
-printf '%s or in %s):\n\n' "$servers" "$state" >&2
+printf '\nTo give an agent the tool run_python, put this into its MCP configuration; your own servers\n' >&2
+printf 'go into files in %s (%s is the sample, and is written anew each time):\n\n' "$state" "$servers" >&2
 cat <<JSON
 {
   "mcpServers": {
