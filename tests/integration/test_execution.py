@@ -189,7 +189,7 @@ class Endings(BulkheadTest):
     def test_out_of_memory(self):
         if not self.holds("memory limit"):
             return
-        answer = self.run_code("print('begun', flush=True)\nb = bytearray(300 << 20)\nb[::4096] = b[::4096]")
+        answer = self.run_code("print('begun', flush=True); import time; time.sleep(0.5)\nb = bytearray(300 << 20)\nb[::4096] = b[::4096]")
         self.assertEqual(answer["status"], "out_of_memory", answer)
         self.assertEqual(answer["exitCode"], 137)
         self.assertEqual(answer["stdout"], "begun\n")
