@@ -1,6 +1,11 @@
 #include "main/logging.hpp"
 
+#include <poll.h>
 #include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <string_view>
 
 #include <spdlog/sinks/base_sink.h>
 
@@ -15,8 +20,20 @@ protected:
     spdlog::memory_buf_t buffer;
     formatter_->format(record, buffer);
     auto text = printable({buffer.data(), buffer.size()});
-    // A log that can't be written is no reason to fail.
-    [[maybe_unused]] auto ignored = ::write(STDERR_FILENO, text.data(), text.size());
+    // A log that can't be written is no reason to fail, and one that nobody reads none to wait: a
+    // pipe that polls writable has room for PIPE_BUF bytes.
+    for (std::string_view rest = text; !rest.empty();) {
+      pollfd ready{STDERR_FILENO, POLLOUT, 0};
+      if (::poll(&ready, 1, 0) != 1 || (ready.revents & POLLOUT) == 0) {
+        return;
+      }
+      auto count =
+          ::write(STDERR_FILENO, rest.data(), std::min<std::size_t>(rest.size(), PIPE_BUF));
+      if (count <= 0) {
+        return;
+      }
+      rest.remove_prefix(static_cast<std::size_t>(count));
+    }
   }
   void flush_() override {}
 };
