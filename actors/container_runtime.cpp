@@ -63,8 +63,7 @@ task<void> answer(caf::typed_response_promise<caf::ok_atom> promise, const char*
 container_runtime_state::container_runtime_state(container_runtime_impl_actor::pointer self)
     : self{self} {}
 
-// -- finding the engine
-// ----------------------------------------------------------------------------
+// -- finding the engine --------------------------------------------------------------------------
 
 task<expected<facts_ptr>> container_runtime_state::ensure(bool afresh) {
   if (facts && !afresh) {
@@ -140,8 +139,7 @@ task<expected<runtime_report>> container_runtime_state::probe() {
   co_return result;
 }
 
-// -- a container's life
-// ----------------------------------------------------------------------------
+// -- a container's life --------------------------------------------------------------------------
 
 task<expected<container_handle>> container_runtime_state::create(container_request request,
                                                                  child_owner_actor owner) {

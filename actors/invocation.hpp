@@ -47,6 +47,11 @@ struct invocation_state {
     documents_ptr documents; ///< only tools that the run may use
     error failure;
     std::vector<guest_call> waiting;
+
+    /// By its raw name or its alias.
+    bool is_called(std::string_view name) const {
+      return brief.name == name || brief.alias == name;
+    }
   };
 
   // Life (invocation.cpp).
@@ -70,6 +75,7 @@ struct invocation_state {
   void search(const guest_call& call);
   void finish_searches();
   void connect(link& to);
+  documents_ptr allowed_part(const link& of, const documents_ptr& all) const;
   void fetch_documents(link& to);
   void settle(link& to);
   link* find_link(std::string_view server);

@@ -85,7 +85,7 @@ void invocation_state::route(guest_call& call) {
 
 invocation_state::link* invocation_state::find_link(std::string_view server) {
   for (auto& [name, to] : links) {
-    if (name == server || to.brief.alias == server) {
+    if (to.is_called(server)) {
       return &to;
     }
   }
@@ -148,6 +148,18 @@ void invocation_state::connect(link& to) {
           });
 }
 
+documents_ptr invocation_state::allowed_part(const link& of, const documents_ptr& all) const {
+  auto denied = [&](const tool_document& tool) {
+    return !rights.tool(of.brief.name, tool.name).allowed;
+  };
+  if (std::none_of(all->tools.begin(), all->tools.end(), denied)) {
+    return all;
+  }
+  auto allowed = std::make_shared<server_documents>(*all);
+  std::erase_if(allowed->tools, denied);
+  return allowed;
+}
+
 void invocation_state::fetch_documents(link& to) {
   // Before the code runs its deadline isn't known; a server may take that long to start.
   auto patience = now == phase::running ? time_left() : std::chrono::nanoseconds{request.timeout};
@@ -157,11 +169,7 @@ void invocation_state::fetch_documents(link& to) {
   self->request(to.client, patience + 1s, documents_atom::value, until)
       .then(
           [this, &to](const documents_ptr& documents) {
-            auto allowed = std::make_shared<server_documents>(*documents);
-            std::erase_if(allowed->tools, [&](const tool_document& tool) {
-              return !rights.tool(to.brief.name, tool.name).allowed;
-            });
-            to.documents = std::move(allowed);
+            to.documents = allowed_part(to, documents);
             to.now = link::state::ready;
             settle(to);
           },
@@ -249,14 +257,14 @@ void invocation_state::finish_searches() {
     return;
   }
   for (const auto& call : std::exchange(searches, {})) {
-    std::vector<server_documents> known;
+    std::vector<const server_documents*> known;
     const error* failure = nullptr;
     for (const auto& [name, to] : links) {
-      if (!call.server.empty() && name != call.server && to.brief.alias != call.server) {
+      if (!call.server.empty() && !to.is_called(call.server)) {
         continue;
       }
       if (to.documents) {
-        known.push_back(*to.documents);
+        known.push_back(to.documents.get());
       } else if (!to.failure.message.empty()) {
         failure = &to.failure;
       }

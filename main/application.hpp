@@ -34,7 +34,6 @@ public:
   io::io_thread& io() { return *io_; }
   service_directory::services services() const { return services_->get(); }
   const run_starter& starter() const { return starter_; }
-  const supervisor_actor& root() const { return supervisor_; }
 
   /// The status that the process will end with, also when the actors don't end in time. Answers it.
   int leave_with(int status) {

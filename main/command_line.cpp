@@ -7,6 +7,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "main/output.hpp"
+
 namespace bulkhead {
 
 namespace {
@@ -25,16 +27,6 @@ constexpr const char* examples = R"(Examples:
   bulkhead image build                  make the sandbox image from Debian packages
 
 Configuration: ~/MCPs/*.json (mcpServers) and MCP_BRIDGE_* variables; see README.md.)";
-
-void write_all(int fd, const std::string& text) {
-  for (std::size_t done = 0; done < text.size();) {
-    auto count = ::write(fd, text.data() + done, text.size() - done);
-    if (count <= 0) {
-      return;
-    }
-    done += static_cast<std::size_t>(count);
-  }
-}
 
 } // namespace
 

@@ -3,6 +3,7 @@
 #include "main/account.hpp"
 #include "main/application.hpp"
 #include "main/command_line.hpp"
+#include "main/output.hpp"
 
 namespace bulkhead {
 
@@ -19,16 +20,13 @@ int run_file(application& app, stop_signal& stop, const command_line& line, std:
              int out);
 
 /// `doctor`: 0 when every constraint holds, 1 when one doesn't or there is no runtime.
-int run_doctor(application& app, stop_signal& stop, const command_line& line, int out);
+int run_doctor(application& app, const command_line& line, int out);
 
 /// `servers`: 0 unless the configuration has problems.
-int show_servers(application& app, stop_signal& stop, const command_line& line, int out);
+int show_servers(application& app, const command_line& line, int out);
 
 /// `image build`: becomes the builder; comes back only with an error. Its scripts go to a folder
 /// below `runtime_dir`.
 int build_image(const command_line& line, const settings& config, const std::string& runtime_dir);
-
-/// Writes all of `text`, waiting where the descriptor makes it wait.
-void write_all(int fd, std::string_view text);
 
 } // namespace bulkhead

@@ -93,9 +93,9 @@ int run_command(const command_line& line, const settings& config, const account&
     case verb::run:
       return run_file(**app, stop, line, std::move(code), fds.out);
     case verb::doctor:
-      return run_doctor(**app, stop, line, fds.out);
+      return run_doctor(**app, line, fds.out);
     case verb::servers:
-      return show_servers(**app, stop, line, fds.out);
+      return show_servers(**app, line, fds.out);
     default:
       return serve_stdio(**app, stop, fds.in, fds.out);
     }

@@ -31,7 +31,7 @@ diagnosis diagnose(application& app, bool sweep) {
 
 } // namespace
 
-int run_doctor(application& app, stop_signal&, const command_line& line, int out) {
+int run_doctor(application& app, const command_line& line, int out) {
   auto found = diagnose(app, line.sweep);
   write_all(out, printable(line.json ? render_doctor_json(found) : render_doctor_table(found)));
   return all_is_well(found) ? 0 : 1;

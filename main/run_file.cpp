@@ -125,17 +125,4 @@ int run_file(application& app, stop_signal& stop, const command_line& line, std:
   return exit_status(answer);
 }
 
-void write_all(int fd, std::string_view text) {
-  while (!text.empty()) {
-    auto count = ::write(fd, text.data(), text.size());
-    if (count < 0 && errno == EINTR) {
-      continue;
-    }
-    if (count <= 0) {
-      return;
-    }
-    text.remove_prefix(static_cast<std::size_t>(count));
-  }
-}
-
 } // namespace bulkhead

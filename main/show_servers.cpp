@@ -108,7 +108,7 @@ std::string as_text(const server_catalogue& catalogue, const std::vector<listed_
 
 } // namespace
 
-int show_servers(application& app, stop_signal&, const command_line& line, int out) {
+int show_servers(application& app, const command_line& line, int out) {
   const auto& catalogue = *app.catalogue();
   std::vector<listed_server> servers;
   for (const auto& entry : catalogue.servers) {

@@ -84,7 +84,7 @@ expected<std::string> encode_tool_docs(const server_documents& documents, std::s
 
 /// JSON for the guest: the best `limit` documents (at most 50) for `query` among `servers`, ranked
 /// by BM25 over names, titles, descriptions and parameter names, prefixes counting for less.
-std::string search_tool_documents(const std::vector<server_documents>& servers,
+std::string search_tool_documents(const std::vector<const server_documents*>& servers,
                                   std::string_view query, std::uint32_t limit, bool full_detail);
 
 } // namespace bulkhead

@@ -140,15 +140,15 @@ void add_parameters(indexed_tool& entry, std::string_view schema) {
   }
 }
 
-std::vector<indexed_tool> index_of(const std::vector<server_documents>& servers) {
+std::vector<indexed_tool> index_of(const std::vector<const server_documents*>& servers) {
   std::vector<indexed_tool> result;
-  for (const auto& server : servers) {
-    for (const auto& tool : server.tools) {
+  for (const auto* server : servers) {
+    for (const auto& tool : server->tools) {
       indexed_tool entry;
-      entry.server = &server;
+      entry.server = server;
       entry.tool = &tool;
       add_name(entry, tool.name, name_weight);
-      entry.add(server.server, text_weight);
+      entry.add(server->server, text_weight);
       entry.add(tool.title, title_weight);
       entry.add(tool.description, text_weight);
       add_parameters(entry, tool.input_schema);
@@ -184,7 +184,7 @@ void score_all(std::vector<indexed_tool>& index, const std::vector<std::string>&
 
 } // namespace
 
-std::string search_tool_documents(const std::vector<server_documents>& servers,
+std::string search_tool_documents(const std::vector<const server_documents*>& servers,
                                   std::string_view query, std::uint32_t limit, bool full_detail) {
   auto words = words_of(query);
   std::sort(words.begin(), words.end());

@@ -10,6 +10,7 @@
 #include <caf/all.hpp>
 
 #include "actors/errors.hpp"
+#include "tests/support/actor_config.hpp"
 #include "tests/support/session_world.hpp"
 
 #include "caf/test/dsl.hpp"
@@ -20,13 +21,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-struct config : caf::actor_system_config {
-  config() {
-    add_message_types<caf::id_block::bulkhead>();
-    add_message_types<caf::id_block::bulkhead_handles>();
-  }
-};
-
 /// What became of one request for a ticket.
 struct application {
   std::optional<std::uint64_t> ticket;
@@ -36,7 +30,7 @@ struct application {
 
 using application_ptr = std::shared_ptr<application>;
 
-struct fixture : test_coordinator_fixture<config> {
+struct fixture : test_coordinator_fixture<actor_config> {
   fixture() {
     env->config.concurrent_runs = 2;
     env->bounds.admission_queue = 3;

@@ -8,6 +8,7 @@
 #include <caf/all.hpp>
 #include <nlohmann/json.hpp>
 
+#include "tests/support/actor_config.hpp"
 #include "tests/support/session_world.hpp"
 
 #include "caf/test/dsl.hpp"
@@ -18,13 +19,6 @@ using nlohmann::json;
 using std::chrono::seconds;
 
 namespace {
-
-struct config : caf::actor_system_config {
-  config() {
-    add_message_types<caf::id_block::bulkhead>();
-    add_message_types<caf::id_block::bulkhead_handles>();
-  }
-};
 
 const json modern_meta = {{"io.modelcontextprotocol/protocolVersion", "2026-07-28"},
                           {"io.modelcontextprotocol/clientCapabilities", json::object()}};
@@ -38,7 +32,7 @@ run_answer success(std::string out) {
 }
 
 /// A session with a client, an admission and runs that the test controls.
-struct fixture : test_coordinator_fixture<config> {
+struct fixture : test_coordinator_fixture<actor_config> {
   fixture() {
     auto servers = std::make_shared<server_catalogue>();
     servers->servers.resize(2);

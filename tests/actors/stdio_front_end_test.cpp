@@ -7,6 +7,7 @@
 #include <caf/all.hpp>
 #include <nlohmann/json.hpp>
 
+#include "tests/support/actor_config.hpp"
 #include "tests/support/session_world.hpp"
 
 #include "caf/test/dsl.hpp"
@@ -18,13 +19,6 @@ using std::chrono::seconds;
 
 namespace {
 
-struct config : caf::actor_system_config {
-  config() {
-    add_message_types<caf::id_block::bulkhead>();
-    add_message_types<caf::id_block::bulkhead_handles>();
-  }
-};
-
 /// The client's end of a scripted transport.
 struct scripted_transport {
   std::vector<json> written;
@@ -34,7 +28,7 @@ struct scripted_transport {
   bool closed = false;
 };
 
-struct fixture : test_coordinator_fixture<config> {
+struct fixture : test_coordinator_fixture<actor_config> {
   fixture() {
     context = scripted_context(sys, env, runs, admission, std::make_shared<server_catalogue>());
     auto open = [to = transport](const front_end_actor&) {

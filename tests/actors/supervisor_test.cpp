@@ -10,6 +10,7 @@
 #include <caf/all.hpp>
 
 #include "actors/admission.hpp"
+#include "tests/support/actor_config.hpp"
 #include "tests/support/invocation_world.hpp"
 #include "tests/support/scripted_process_host.hpp"
 #include "tests/support/session_world.hpp"
@@ -21,13 +22,6 @@ using namespace bulkhead::testing;
 using namespace std::chrono_literals;
 
 namespace {
-
-struct config : caf::actor_system_config {
-  config() {
-    add_message_types<caf::id_block::bulkhead>();
-    add_message_types<caf::id_block::bulkhead_handles>();
-  }
-};
 
 /// A session that stops at once, or never.
 struct scripted_session {
@@ -61,7 +55,7 @@ mcp_session_actor::behavior_type behave(mcp_session_actor::stateful_pointer<sess
   };
 }
 
-struct fixture : test_coordinator_fixture<config> {
+struct fixture : test_coordinator_fixture<actor_config> {
   fixture() {
     registry->stop.answer = caf::ok_atom::value;
     volumes->stop.answer = caf::ok_atom::value;

@@ -7,16 +7,15 @@
 #include "actors/errors.hpp"
 #include "actors/io/process_table.hpp"
 #include "tests/io/io_support.hpp"
+#include "tests/support/actor_config.hpp"
 
 namespace bulkhead {
 namespace {
 
 using namespace testing;
 
-struct config : caf::actor_system_config {
+struct config : actor_config {
   config() {
-    add_message_types<caf::id_block::bulkhead>();
-    add_message_types<caf::id_block::bulkhead_handles>();
     add_message_types<caf::id_block::bulkhead_process_host>();
     set("scheduler.max-threads", 2);
   }

@@ -39,10 +39,18 @@ std::vector<server_documents> catalogue() {
   };
 }
 
+std::string search_in(const std::vector<server_documents>& servers, std::string_view query,
+                      std::uint32_t limit, bool full_detail) {
+  std::vector<const server_documents*> pointers;
+  for (const auto& server : servers) {
+    pointers.push_back(&server);
+  }
+  return search_tool_documents(pointers, query, limit, full_detail);
+}
+
 std::vector<std::string> search(std::string_view query, std::uint32_t limit = 5) {
   std::vector<std::string> result;
-  for (const auto& document :
-       json::parse(search_tool_documents(catalogue(), query, limit, false))) {
+  for (const auto& document : json::parse(search_in(catalogue(), query, limit, false))) {
     result.push_back(document["tool"]);
   }
   return result;
@@ -81,7 +89,7 @@ TEST(search, plurals_and_prefixes) {
 TEST(search, the_whole_word_beats_its_prefix) {
   std::vector<server_documents> servers = {
       {"s", "s", "", {tool("filesystem_stat", "x"), tool("file", "x")}}};
-  auto found = json::parse(search_tool_documents(servers, "file", 5, false));
+  auto found = json::parse(search_in(servers, "file", 5, false));
   ASSERT_EQ(found.size(), 2U);
   EXPECT_EQ(found[0]["tool"], "file");
   EXPECT_GT(found[0]["score"], found[1]["score"]);
@@ -98,26 +106,26 @@ TEST(search, limits) {
 }
 
 TEST(search, nothing_to_find) {
-  EXPECT_EQ(search_tool_documents(catalogue(), "", 5, false), "[]");
-  EXPECT_EQ(search_tool_documents(catalogue(), "?!", 5, false), "[]");
-  EXPECT_EQ(search_tool_documents(catalogue(), "zebra", 5, false), "[]");
-  EXPECT_EQ(search_tool_documents({}, "file", 5, false), "[]");
-  EXPECT_EQ(search_tool_documents({{"s", "s", "", {}}}, "file", 5, false), "[]");
+  EXPECT_EQ(search_in(catalogue(), "", 5, false), "[]");
+  EXPECT_EQ(search_in(catalogue(), "?!", 5, false), "[]");
+  EXPECT_EQ(search_in(catalogue(), "zebra", 5, false), "[]");
+  EXPECT_EQ(search_in({}, "file", 5, false), "[]");
+  EXPECT_EQ(search_in({{"s", "s", "", {}}}, "file", 5, false), "[]");
 }
 
 TEST(search, full_detail_brings_schemas) {
-  auto found = json::parse(search_tool_documents(catalogue(), "assignee", 1, true));
+  auto found = json::parse(search_in(catalogue(), "assignee", 1, true));
   ASSERT_EQ(found.size(), 1U);
   EXPECT_TRUE(found[0].contains("inputSchema"));
   EXPECT_EQ(found[0]["serverAlias"], "github");
   EXPECT_GT(found[0]["score"].get<double>(), 0);
-  auto brief = json::parse(search_tool_documents(catalogue(), "assignee", 1, false));
+  auto brief = json::parse(search_in(catalogue(), "assignee", 1, false));
   EXPECT_FALSE(brief[0].contains("inputSchema"));
 }
 
 TEST(search, is_the_same_each_time) {
-  EXPECT_EQ(search_tool_documents(catalogue(), "file text issue", 10, false),
-            search_tool_documents(catalogue(), "file text issue", 10, false));
+  EXPECT_EQ(search_in(catalogue(), "file text issue", 10, false),
+            search_in(catalogue(), "file text issue", 10, false));
 }
 
 TEST(search, a_thousand_tools_are_searched_at_once) {
@@ -132,7 +140,7 @@ TEST(search, a_thousand_tools_are_searched_at_once) {
     query += "word" + std::to_string(i) + ' ';
   }
   auto start = std::chrono::steady_clock::now();
-  auto found = json::parse(search_tool_documents({server}, query + "thing 77", 50, false));
+  auto found = json::parse(search_in({server}, query + "thing 77", 50, false));
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(2));
   EXPECT_LE(found.size(), 50U);
 }

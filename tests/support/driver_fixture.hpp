@@ -16,6 +16,7 @@
 #include "actors/container_runtime.hpp"
 #include "actors/errors.hpp"
 #include "actors/volume_manager.hpp"
+#include "tests/support/actor_config.hpp"
 #include "tests/support/fake_engine.hpp"
 
 #include "caf/test/dsl.hpp"
@@ -23,13 +24,6 @@
 namespace bulkhead::testing {
 
 using namespace std::chrono_literals;
-
-struct driver_config : caf::actor_system_config {
-  driver_config() {
-    add_message_types<caf::id_block::bulkhead>();
-    add_message_types<caf::id_block::bulkhead_handles>();
-  }
-};
 
 /// An answer, or why there is none.
 template <class T>
@@ -40,7 +34,7 @@ struct answered {
 
 /// A driver on a host in a temporary folder: a v2 host with podman and both OCI runtimes, unless a
 /// test says otherwise before `make_driver`.
-struct driver_fixture : test_coordinator_fixture<driver_config> {
+struct driver_fixture : test_coordinator_fixture<actor_config> {
   driver_fixture() {
     auto pattern = (std::filesystem::temp_directory_path() / "bulkhead-driver-XXXXXX").string();
     root = ::mkdtemp(pattern.data());

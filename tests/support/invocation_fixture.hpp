@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "actors/invocation.hpp"
+#include "tests/support/actor_config.hpp"
 #include "tests/support/invocation_world.hpp"
 #include "tests/support/session_world.hpp"
 
@@ -21,13 +22,6 @@ namespace bulkhead::testing {
 
 using nlohmann::json;
 using namespace std::chrono_literals;
-
-struct invocation_config : caf::actor_system_config {
-  invocation_config() {
-    add_message_types<caf::id_block::bulkhead>();
-    add_message_types<caf::id_block::bulkhead_handles>();
-  }
-};
 
 inline tool_document tool_named(const std::string& name, const std::string& alias,
                                 const std::string& description = "a tool") {
@@ -41,7 +35,7 @@ inline tool_document tool_named(const std::string& name, const std::string& alia
 /// A run among scripted servers: `files` (asked for), `spare` (allowed, not asked for) and `vault`
 /// (denied by policy). `files` has read-file, write-file and delete-all, of which policy denies the
 /// last.
-struct invocation_fixture : test_coordinator_fixture<invocation_config> {
+struct invocation_fixture : test_coordinator_fixture<actor_config> {
   invocation_fixture() {
     catalogue->rules.deny = {"vault", "files/delete-all"};
     for (const auto* name : {"files", "spare", "vault"}) {

@@ -18,6 +18,7 @@
 #include "actors/environment.hpp"
 #include "actors/errors.hpp"
 #include "actors/mcp_client.hpp"
+#include "tests/support/actor_config.hpp"
 #include "tests/support/scripted_process_host.hpp"
 
 // Its macros clash with everything else.
@@ -27,13 +28,6 @@ namespace bulkhead::testing {
 
 using nlohmann::json;
 using namespace std::chrono_literals;
-
-struct message_config : caf::actor_system_config {
-  message_config() {
-    add_message_types<caf::id_block::bulkhead>();
-    add_message_types<caf::id_block::bulkhead_handles>();
-  }
-};
 
 /// What became of a request.
 template <class T>
@@ -102,7 +96,7 @@ inline methods modern_methods() {
   return result;
 }
 
-struct client_fixture : test_coordinator_fixture<message_config> {
+struct client_fixture : test_coordinator_fixture<actor_config> {
   client_fixture() {
     script->line = [this](const scripted_child& child, std::string_view line) {
       auto request = json::parse(line);

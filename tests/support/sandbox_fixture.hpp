@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "actors/sandbox.hpp"
+#include "tests/support/actor_config.hpp"
 #include "tests/support/scripted_process_host.hpp"
 #include "tests/support/scripted_services.hpp"
 #include "tests/support/session_world.hpp"
@@ -20,13 +21,6 @@ namespace bulkhead::testing {
 
 using nlohmann::json;
 using namespace std::chrono_literals;
-
-struct sandbox_config : caf::actor_system_config {
-  sandbox_config() {
-    add_message_types<caf::id_block::bulkhead>();
-    add_message_types<caf::id_block::bulkhead_handles>();
-  }
-};
 
 /// What a sandbox told its owner.
 struct owner_log {
@@ -54,7 +48,7 @@ inline sandbox_owner_actor::behavior_type recording_owner(sandbox_owner_actor::p
 }
 
 /// A sandbox between a scripted driver, volume manager and process host, and a recording owner.
-struct sandbox_fixture : test_coordinator_fixture<sandbox_config> {
+struct sandbox_fixture : test_coordinator_fixture<actor_config> {
   using phase = sandbox_state::phase;
 
   sandbox_fixture() {
