@@ -3,6 +3,8 @@
 #include <caf/all.hpp>
 #include <fmt/format.h>
 
+#include <csignal>
+
 #include "actors/constraint_probe.hpp"
 #include "actors/container_launch.hpp"
 #include "actors/engine_errors.hpp"
@@ -199,6 +201,14 @@ task<expected<exit_verdict>> container_runtime_state::classify(container_handle 
                        context.env->config.memory / mebibyte)},
           exit.exit_code};
     }
+  }
+  if (!booted && (exit.signal != 0 || exit.exit_code == killed_exit_code)) {
+    // Says nothing of the engine, so that what was found out about it still holds.
+    co_return exit_verdict{{errc::unavailable,
+                            fmt::format("the container engine's command was killed (signal {}) before "
+                                        "any code ran; the run can be sent again",
+                                        exit.signal != 0 ? exit.signal : SIGKILL)},
+                           exit.exit_code};
   }
   if (!booted) {
     engine_failed();

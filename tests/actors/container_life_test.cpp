@@ -268,6 +268,18 @@ CAF_TEST(a_start_that_fails_is_unavailable_and_makes_the_findings_stale) {
   CAF_CHECK_EQUAL(script->count("image inspect"), before + 1);
 }
 
+CAF_TEST(an_engine_that_was_killed_while_it_started_keeps_the_findings) {
+  make_driver();
+  auto handle = create();
+  auto verdict = classify(handle, 137);
+  CAF_CHECK(verdict.reason.code == errc::unavailable);
+  CAF_CHECK(mentions(verdict.reason.message, "killed (signal 9)"));
+  CAF_CHECK(destroy(handle).value);
+  auto before = script->count("image inspect");
+  create();
+  CAF_CHECK_EQUAL(script->count("image inspect"), before);
+}
+
 CAF_TEST(codes_of_the_engine_are_the_programs_own_once_it_has_booted) {
   make_driver();
   auto handle = create();

@@ -233,13 +233,13 @@ def orphaned_storage():
 
 
 def engine_commands(pid):
-    """The container commands that a server has running: podman or docker `run`. Of podman's two processes
-    the outer one."""
+    """The container commands of runs that a server has running: podman or docker `run`, not a probe's. Of
+    podman's two processes the outer one."""
     found = []
     for child in children_of(pid):
         words = command_line(child)
         if words and os.path.basename(words[0]) in ("podman", "docker") and "run" in words and \
-                not is_zombie(child):
+                "/ipc/entrypoint.py" in words and not is_zombie(child):
             found.append(child)
     return found
 
