@@ -13,6 +13,15 @@
 
 namespace bulkhead {
 
+namespace {
+
+/// A guest that keeps to the protocol reads an answer before it makes room for another call, and is
+/// never behind by more than the calls in flight. One that doesn't may get that many refusals, which
+/// are small, before it has read the first; large frames are bounded by the memory budget.
+constexpr std::size_t most_unread_frames = 4096;
+
+} // namespace
+
 void sandbox_state::take_output(child_output& output) {
   auto size = output.bytes.size();
   container.child = output.id;
@@ -140,9 +149,7 @@ void sandbox_state::send(std::string frame) {
   if (now != phase::running && now != phase::ending) {
     return;
   }
-  // A guest reads an answer before it makes room for another call, so more than two rounds of them
-  // plus the host's own frames are never on their way to one that keeps to the protocol.
-  if (out->entries() > 2 * context.env->bounds.calls_in_flight + 16) {
+  if (out->entries() > most_unread_frames) {
     broken(errc::overloaded, "it doesn't read the answers to its calls");
     return;
   }

@@ -21,14 +21,19 @@ bool is_plain_file(int fd) {
   return ::fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
 }
 
-void make_nonblocking(int fd) {
-  int flags = ::fcntl(fd, F_GETFL);
-  if (flags >= 0) {
-    ::fcntl(fd, F_SETFL, flags | O_NONBLOCK);
+} // namespace
+
+nonblocking_mode::nonblocking_mode(int fd) : fd_{fd}, flags_{::fcntl(fd, F_GETFL)} {
+  if (flags_ >= 0) {
+    ::fcntl(fd, F_SETFL, flags_ | O_NONBLOCK);
   }
 }
 
-} // namespace
+void nonblocking_mode::restore() {
+  if (flags_ >= 0) {
+    ::fcntl(fd_, F_SETFL, std::exchange(flags_, -1));
+  }
+}
 
 stdio_channel::stdio_channel(io_thread& io, int in, int out, std::size_t max_line,
                              std::size_t write_ahead, events to, std::size_t read_ahead)
@@ -36,7 +41,7 @@ stdio_channel::stdio_channel(io_thread& io, int in, int out, std::size_t max_lin
       read_ahead_{read_ahead}, to_{std::move(to)}, splitter_{max_line}, buffer_(read_size) {
   in_pollable_ = !is_plain_file(in);
   if (in_pollable_) {
-    make_nonblocking(in);
+    in_mode_.emplace(in);
     in_.assign(in);
   } else {
     plain_in_ = in;
@@ -44,12 +49,13 @@ stdio_channel::stdio_channel(io_thread& io, int in, int out, std::size_t max_lin
   if (is_plain_file(out)) {
     plain_out_ = out;
   } else {
-    make_nonblocking(out);
+    out_mode_.emplace(out);
     out_.assign(out);
   }
 }
 
 stdio_channel::~stdio_channel() {
+  close_descriptors();
   for (int fd : {plain_in_, plain_out_}) {
     if (fd >= 0) {
       ::close(fd);
@@ -94,10 +100,17 @@ void stdio_channel::close() {
   boost::asio::post(context_, [self = shared_from_this()] {
     self->closed_ = true;
     self->drop_output();
-    boost::system::error_code ignored;
-    self->in_.close(ignored);
-    self->out_.close(ignored);
+    self->close_descriptors();
   });
+}
+
+void stdio_channel::close_descriptors() {
+  // In reverse: both may be one terminal, and the first saw how it was.
+  out_mode_.reset();
+  in_mode_.reset();
+  boost::system::error_code ignored;
+  in_.close(ignored);
+  out_.close(ignored);
 }
 
 void stdio_channel::wait_readable() {

@@ -4,6 +4,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,22 @@
 #include "protocol/line_splitter.hpp"
 
 namespace bulkhead::io {
+
+/// Makes a descriptor non-blocking, and gives it back as it was: others may share it, as a shell shares its
+/// terminal with us.
+class nonblocking_mode {
+public:
+  explicit nonblocking_mode(int fd);
+  nonblocking_mode(nonblocking_mode&&) = delete;
+  ~nonblocking_mode() { restore(); }
+
+  /// To be called before the descriptor is closed.
+  void restore();
+
+private:
+  int fd_;
+  int flags_;
+};
 
 /// Lines in and bytes out over two descriptors of ours, e.g. stdin and stdout: pipes, sockets,
 /// terminals or plain files. While a peer doesn't read, or whoever gets the lines doesn't keep up,
@@ -55,10 +72,13 @@ private:
   void write_more();
   void drop_output();
   void finish_drains();
+  void close_descriptors();
 
   boost::asio::io_context& context_;
   boost::asio::posix::stream_descriptor in_;
   boost::asio::posix::stream_descriptor out_;
+  std::optional<nonblocking_mode> in_mode_;
+  std::optional<nonblocking_mode> out_mode_;
   bool in_pollable_ = true; ///< plain files never block and can't be waited for
   int plain_in_ = -1;
   int plain_out_ = -1;

@@ -155,6 +155,21 @@ CAF_TEST(a_guest_that_does_not_read_is_ended_when_the_budget_is_used_up) {
   CAF_CHECK(gone());
 }
 
+CAF_TEST(a_guest_may_be_behind_by_a_burst_of_answers_but_not_for_ever) {
+  run_code();
+  processes->input_blocked = true;
+  auto refuse = [&](std::uint64_t count) {
+    for (std::uint64_t call = 1; call <= count && !gone(); ++call) {
+      self->send(box, refuse_atom::value, call, error{errc::limit, "too many"});
+      consume_messages();
+    }
+  };
+  refuse(1000);
+  CAF_CHECK_EQUAL(log->ends(), 0u);
+  refuse(5000);
+  CAF_CHECK(lost_once(errc::overloaded));
+}
+
 CAF_TEST(answers_wait_in_the_outbox_until_earlier_ones_are_written) {
   env->bounds.write_ahead = 1000;
   run_code();

@@ -11,6 +11,7 @@ import json
 import os
 import pwd
 import re
+import select
 import shutil
 import statistics
 import subprocess
@@ -94,47 +95,79 @@ def seconds(function):
     return time.perf_counter() - begin
 
 
+class Lines:
+    """What a pipe gives, by whole lines: all that is there at once."""
+
+    def __init__(self, pipe):
+        self.descriptor, self.rest = pipe.fileno(), b""
+
+    def read(self):
+        chunk = os.read(self.descriptor, 1 << 20)
+        if not chunk:
+            raise RuntimeError("a process of the floor ended")
+        *lines, self.rest = (self.rest + chunk).split(b"\n")
+        return lines
+
+
 class Floor:
-    """A bare container with the guest in it, and the shortest possible host: it answers each call itself."""
+    """A bare container with the guest in it, and the shortest possible host: it passes each call to the MCP
+    server, or answers it itself where there is none."""
 
-    def __init__(self, command, options):
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=subprocess.DEVNULL, **options)
-        self.read(lambda line: b'"ready"' in line)
+    NUMBER = re.compile(rb'"id":\s*(\d+)')
+    RESULT = b'{"content":[{"type":"text","text":"hello"}]}'
 
-    def read(self, until):
-        for line in self.process.stdout:
-            if until(line):
-                return line
-        raise RuntimeError("the bare container ended")
+    def __init__(self, command, server, options):
+        def start(words):
+            return subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                    stderr=subprocess.DEVNULL, bufsize=0, **options)
+        self.guest, self.output = start(command), []
+        self.server = start(server) if server else None
+        self.pipes = {each.stdout.fileno(): (Lines(each.stdout), take)
+                      for each, take in ((self.guest, self.from_guest), (self.server, self.from_server)) if each}
+        self.wait_for("ready")
+
+    def wait_for(self, what):
+        while True:
+            for descriptor in select.select(list(self.pipes), [], [], 30)[0]:
+                lines, take = self.pipes[descriptor]
+                if what in [take(line) for line in lines.read()]:
+                    return
+
+    def from_guest(self, line):
+        """Acts on a frame of the guest; its type, as far as it matters here."""
+        if b'"rpc_request"' in line:
+            number = self.NUMBER.search(line).group(1)
+            if self.server:
+                self.server.stdin.write(b'{"jsonrpc":"2.0","id":' + number + b',"method":"tools/call","params":'
+                                        b'{"name":"echo","arguments":{"message":"hello"}}}\n')
+            else:
+                self.respond(number, self.RESULT)
+        elif b'"stdout"' in line:
+            self.output.append(json.loads(line).get("data", ""))
+        return "done" if b'"done"' in line else "ready" if b'"ready"' in line else None
+
+    def from_server(self, line):
+        self.respond(self.NUMBER.search(line).group(1), self.RESULT)
+
+    def respond(self, number, payload):
+        self.guest.stdin.write(b'{"type":"rpc_response","id":' + number + b',"success":true,"payload":' +
+                               payload + b"}\n")
 
     def run(self, code):
         server = {"name": "stub", "alias": "stub", "description": ""}
         limits = {"callsInFlight": 32, "frameBytes": 1 << 24, "outputChunkBytes": 1 << 18}
-        self.write({"type": "init", "servers": [server], "discovered": [server], "limits": limits})
-        self.write({"type": "execute", "id": "bench", "code": code})
-        output = []
-        number = re.compile(rb'"id":\s*(\d+)')
-        payload = b',"success":true,"payload":{"content":[{"type":"text","text":"hello"}]}}\n'
-        for line in self.process.stdout:
-            if b'"rpc_request"' in line:
-                self.process.stdin.write(b'{"type":"rpc_response","id":' +
-                                         number.search(line).group(1) + payload)
-                self.process.stdin.flush()
-            elif b'"stdout"' in line:
-                output.append(json.loads(line).get("data", ""))
-            elif b'"done"' in line:
-                return "".join(output)
-        raise RuntimeError("the bare container ended")
-
-    def write(self, frame):
-        self.process.stdin.write(json.dumps(frame).encode() + b"\n")
-        self.process.stdin.flush()
+        for frame in ({"type": "init", "servers": [server], "discovered": [server], "limits": limits},
+                      {"type": "execute", "id": "bench", "code": code}):
+            self.guest.stdin.write(json.dumps(frame).encode() + b"\n")
+        self.wait_for("done")
+        return "".join(self.output)
 
     def close(self):
-        self.process.stdin.close()
-        self.process.wait(30)
-        self.process.stdout.close()
+        for each in (self.guest, self.server):
+            if each:
+                each.stdin.close()
+                each.wait(30)
+                each.stdout.close()
 
 
 def figures_of(text):
@@ -147,12 +180,11 @@ class Bench:
         self.binary, self.runs, self.folder = binary, runs, folder
         self.owner = account()
         self.rows = []
+        self.server = ["/usr/bin/python3", os.path.join(folder, "recording_server.py")]
         shutil.copy(os.path.join(HERE, "..", "support", "recording_server.py"), folder)
         os.makedirs(os.path.join(folder, "state"))
         with open(os.path.join(folder, "state", "servers.json"), "w", encoding="utf-8") as file:
-            json.dump({"mcpServers": {"stub": {
-                "command": "/usr/bin/python3",
-                "args": [os.path.join(folder, "recording_server.py")]}}}, file)
+            json.dump({"mcpServers": {"stub": {"command": self.server[0], "args": self.server[1:]}}}, file)
         for path, _, _ in os.walk(folder):
             os.chmod(path, 0o755)
             os.chown(path, self.owner.pw_uid, self.owner.pw_gid)
@@ -191,25 +223,24 @@ class Bench:
 
     def calls(self, client, words):
         options = as_account(self.owner)
-        trips, rates, floor_trips, floor_rates = [], [], [], []
         guest = words[words.index("python3"):]
+        figures = {"ours": [], "floor": [], "bare": []}
         for i in range(max(3, self.runs // 3)):
-            trip, rate = figures_of(client.run(CALLS, ["stub"], 60)["stdout"])
-            trips.append(trip)
-            rates.append(rate)
-            floor = Floor(adapt(words, self.folder, f"floor-{os.getpid()}-{i}", guest), options)
-            trip, rate = figures_of(floor.run(CALLS))
-            floor.close()
-            floor_trips.append(trip)
-            floor_rates.append(rate)
-        trip, floor_trip = statistics.median(trips), statistics.median(floor_trips)
-        rate, floor_rate = statistics.median(rates), statistics.median(floor_rates)
-        self.row("tool call, round trip", f"{trip * 1e6:.0f} us", "aim 500 us; a real MCP server answers")
-        self.row("tool call, floor", f"{floor_trip * 1e6:.0f} us", "the host answers itself")
-        self.row("tool call / floor", f"{trip / floor_trip:.2f}", "goal 1.5 or less")
-        self.row("2,000 overlapping calls", f"{rate:.0f} /s", "aim 5000 /s")
-        self.row("2,000 overlapping calls, floor", f"{floor_rate:.0f} /s")
-        self.row("floor's rate / ours", f"{floor_rate / rate:.2f}", "goal 1.5 or less")
+            figures["ours"].append(figures_of(client.run(CALLS, ["stub"], 60)["stdout"]))
+            for kind, server in (("floor", self.server), ("bare", None)):
+                floor = Floor(adapt(words, self.folder, f"{kind}-{os.getpid()}-{i}", guest), server, options)
+                figures[kind].append(figures_of(floor.run(CALLS)))
+                floor.close()
+        trips = {kind: statistics.median(trip for trip, _ in each) for kind, each in figures.items()}
+        rates = {kind: statistics.median(rate for _, rate in each) for kind, each in figures.items()}
+        self.row("tool call, round trip", f"{trips['ours'] * 1e6:.0f} us", "aim 500 us")
+        self.row("tool call, floor", f"{trips['floor'] * 1e6:.0f} us",
+                 f"{trips['bare'] * 1e6:.0f} us where the host answers itself")
+        self.row("tool call / floor", f"{trips['ours'] / trips['floor']:.2f}", "goal 1.5 or less")
+        self.row("2,000 overlapping calls", f"{rates['ours']:.0f} /s", "aim 5000 /s")
+        self.row("2,000 overlapping calls, floor", f"{rates['floor']:.0f} /s",
+                 f"{rates['bare']:.0f} /s where the host answers itself")
+        self.row("floor's rate / ours", f"{rates['floor'] / rates['ours']:.2f}", "goal 1.5 or less")
 
     def output(self, client):
         before = resident_kib(client.pid)

@@ -309,6 +309,7 @@ forge(b"".join(json.dumps(call(600 + i, "open", "slow", seconds=2, mark="many"))
 found = wait_for(answers, range(600, 800))
 print(sum(f.get("success", False) for f in found), sorted({f["code"] for f in found if "code" in f}))
 """))
+        self.assert_success(answer)
         self.assertEqual(answer["stdout"], "32 ['limit']\n")
         calls = [c for c in self.world.recorded("open.calls") if c["arguments"].get("mark") == "many"]
         self.assertEqual(len(calls), 32)

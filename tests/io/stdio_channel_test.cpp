@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstdlib>
 
 #include "tests/io/io_support.hpp"
 
@@ -212,6 +213,22 @@ TEST_F(stdio_channel_test, nothing_is_told_after_it_was_closed) {
   EXPECT_EQ(seen->get().ends, 0);
   // Our end of the output is closed, too.
   EXPECT_EQ(hear(1), "");
+}
+
+TEST_F(stdio_channel_test, descriptors_that_others_share_are_left_as_they_were) {
+  // Copies share their flags; a terminal is input and output at once.
+  int terminal = ::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+  ASSERT_GE(terminal, 0);
+  close_end(in);
+  close_end(out);
+  in = ::dup(terminal);
+  out = ::dup(terminal);
+  open();
+  EXPECT_NE(::fcntl(terminal, F_GETFL) & O_NONBLOCK, 0);
+  channel->close();
+  on_io(io, [] { return 0; });
+  EXPECT_EQ(::fcntl(terminal, F_GETFL) & O_NONBLOCK, 0);
+  ::close(terminal);
 }
 
 TEST_F(stdio_channel_test, plain_files_serve_as_well) {
