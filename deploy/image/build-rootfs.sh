@@ -75,7 +75,7 @@ chmod 0755 ipc projects
 printf "%s\n" "root:x:0:0:root:/root:/usr/sbin/nologin" "sandbox:x:65534:65534:sandbox:/workspace:/bin/sh" >etc/passwd
 printf "%s\n" "root:x:0:" "sandbox:x:65534:" >etc/group
 printf "%s\n" "passwd: files" "group: files" "hosts: files" >etc/nsswitch.conf
-: >etc/hosts
+printf "%s\n" "127.0.0.1 localhost" "::1 localhost" >etc/hosts
 : >etc/resolv.conf
 : >etc/hostname
 ln -sf /usr/share/zoneinfo/Etc/UTC etc/localtime

@@ -39,11 +39,13 @@ class Constraints(BulkheadTest):
                 found["name"] = "resolved"
             except OSError:
                 found["name"] = "failed"
+            found["itself"] = socket.gethostbyname("localhost")
             print(json.dumps(found))
             """)
         self.assertEqual(found.pop("interfaces"), ["lo"])
         self.assertEqual(found.pop("routes"), [])
         self.assertEqual(found.pop("name"), "failed")
+        self.assertEqual(found.pop("itself"), "127.0.0.1")
         self.assertEqual(set(found.values()), {"ENETUNREACH"}, found)
 
     def test_no_way_to_the_hosts_sockets(self):
