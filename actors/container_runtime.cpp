@@ -307,6 +307,10 @@ container_runtime_impl_actor::behavior_type container_runtime_state::make_behavi
                            classify(handle, exit, std::move(diagnosis))));
         return promise;
       },
+      [this](stamp_atom) -> caf::result<std::string> {
+        return last_facts ? caf::result<std::string>{sandbox_stamp(context, *last_facts)}
+                          : caf::result<std::string>{to_caf(errc::unavailable, "no engine was found")};
+      },
       [this](destroy_atom, const container_handle& handle) -> caf::result<caf::ok_atom> {
         auto promise = self->make_response_promise<caf::ok_atom>();
         tasks.start(answer(promise, "remove a container", destroy(handle)));

@@ -102,6 +102,8 @@ CAF_ADD_ATOM(bulkhead, bulkhead, message_atom, "message")
 CAF_ADD_ATOM(bulkhead, bulkhead, line_atom, "line")
 CAF_ADD_ATOM(bulkhead, bulkhead, input_end_atom, "inputEnd")
 CAF_ADD_ATOM(bulkhead, bulkhead, drained_atom, "drained")
+CAF_ADD_ATOM(bulkhead, bulkhead, taken_atom, "taken")
+CAF_ADD_ATOM(bulkhead, bulkhead, stamp_atom, "stamp")
 CAF_ADD_ATOM(bulkhead, bulkhead, tick_atom, "tick")
 
 CAF_END_TYPE_ID_BLOCK(bulkhead)
@@ -149,12 +151,15 @@ using sandbox_owner_actor = caf::typed_actor<
     caf::reacts_to<refused_call>,
     /// The code ended by itself.
     caf::reacts_to<guest_done>,
-    /// The sandbox is gone without `guest_done`; nothing follows.
+    /// The sandbox is gone without `guest_done`; nothing follows. With errc::closed it had ended before
+    /// the run came, and another sandbox can take it.
     caf::reacts_to<sandbox_lost>>;
 
 /// One container: boot, frames in and out, exit reason, certain death. It lives until its container
 /// is destroyed and its folder discarded, also when its owner is gone.
 using sandbox_actor = child_owner_actor::extend<
+    /// Boots the container; answers when it waits for its run.
+    caf::replies_to<boot_atom>::with<caf::ok_atom>,
     /// Hands the sandbox its one run; the owner gets its events and gives each guest_output,
     /// guest_call and refused_call back as credit. Boots the container if need be.
     caf::reacts_to<execute_atom, sandbox_run, sandbox_owner_actor>,
@@ -183,6 +188,9 @@ using container_runtime_actor = caf::typed_actor<
     caf::replies_to<confine_atom, container_handle>::with<caf::ok_atom>,
     /// Tells why the container's process ended; `diagnosis` is what it wrote to its stderr last.
     caf::replies_to<classify_atom, container_handle, child_exited, std::string>::with<exit_verdict>,
+    /// What sandboxes are made from (image, engine, OCI runtime), in short: one that was booted under
+    /// another answer is stale. Cheap; needs an engine that was found.
+    caf::replies_to<stamp_atom>::with<std::string>,
     /// Ends and removes a container and all that belongs to it; idempotent, retried until gone.
     caf::replies_to<destroy_atom, container_handle>::with<caf::ok_atom>,
     /// Removes what dead instances left: containers (also those that only the OCI runtime lists),
@@ -226,6 +234,11 @@ using client_registry_actor = caf::typed_actor<
     caf::replies_to<status_atom>::with<std::vector<client_status>>,
     /// Stops all clients; answers when their servers are gone.
     caf::replies_to<stop_atom>::with<caf::ok_atom>>;
+
+/// Keeps sandboxes booted (see sandbox_shelf, where they wait).
+using sandbox_pool_actor = caf::typed_actor<
+    /// A run has started; true when its sandbox came from the shelf.
+    caf::reacts_to<taken_atom, bool>>;
 
 /// Bounds how many runs go on at once.
 using admission_actor = caf::typed_actor<

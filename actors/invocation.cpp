@@ -48,7 +48,7 @@ void invocation_state::begin(const catalogue_ptr& all) {
   catalogue = all;
   // The one place where a run's rights are made: what it asked for, cut down by policy.
   rights = run_rights{catalogue->rules, request.servers};
-  sandbox_run what{request.id, std::move(request.code), {}, {}};
+  what = sandbox_run{request.id, std::move(request.code), {}, {}};
   for (const auto& entry : catalogue->servers) {
     if (!allows_server(catalogue->rules, entry.name).allowed) {
       continue;
@@ -60,12 +60,24 @@ void invocation_state::begin(const catalogue_ptr& all) {
       answer.servers.push_back(entry.name);
     }
   }
-  sandbox = context.make_sandbox();
-  self->monitor(sandbox);
-  self->send(sandbox, execute_atom::value, std::move(what), sandbox_owner_actor{self});
+  send_to(context.make_sandbox(true));
   // Servers start while the container boots.
   for (auto& [server, to] : links) {
     connect(to);
+  }
+}
+
+void invocation_state::send_to(sandbox_actor which) {
+  sandbox = std::move(which);
+  self->monitor(sandbox);
+  self->send(sandbox, execute_atom::value, what, sandbox_owner_actor{self});
+}
+
+void invocation_state::try_another(error reason) {
+  if (now == phase::booting && !std::exchange(tried_another, true)) {
+    send_to(context.make_sandbox(false));
+  } else {
+    cut_short(run_status::error, std::move(reason));
   }
 }
 
@@ -73,6 +85,7 @@ void invocation_state::up() {
   if (now != phase::booting) {
     return;
   }
+  what = {};
   now = phase::running;
   due = self->clock().now() + request.timeout;
   self->delayed_send<caf::message_priority::high>(self, request.timeout, tick_atom::value);
@@ -95,6 +108,9 @@ void invocation_state::lost(sandbox_lost& loss) {
     return;
   }
   switch (loss.reason.code) {
+  case errc::closed:
+    try_another(std::move(loss.reason));
+    return;
   case errc::none:
     // os._exit and the like: the program ended its process without a word.
     answer.exit_code = loss.exit_code;
@@ -174,8 +190,10 @@ void invocation_state::report(std::string message) {
 }
 
 invocation_impl_actor::behavior_type invocation_state::make_behavior() {
-  self->set_down_handler([this](const caf::down_msg&) {
-    cut_short(run_status::error, {errc::runtime_lost, "the sandbox failed; see the log"});
+  self->set_down_handler([this](const caf::down_msg& down) {
+    if (down.source == sandbox.address()) {
+      try_another({errc::runtime_lost, "the sandbox failed; see the log"});
+    }
   });
   return {
       [this](const sandbox_up&) { up(); },

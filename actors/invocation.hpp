@@ -22,8 +22,8 @@ namespace bulkhead {
 struct invocation_context {
   environment_ptr env;
   client_registry_actor registry;
-  /// Makes the sandbox of this run.
-  std::function<sandbox_actor()> make_sandbox;
+  /// Gives the sandbox of a run: a booted one if there is one, or always one that has yet to boot.
+  std::function<sandbox_actor(bool booted_will_do)> make_sandbox;
 };
 
 /// The invocation with the timer it sends itself.
@@ -57,6 +57,8 @@ struct invocation_state {
   // Life (invocation.cpp).
   caf::result<run_answer> run();
   void begin(const catalogue_ptr& all);
+  void send_to(sandbox_actor which);
+  void try_another(error reason);
   void up();
   void finished(guest_done& done);
   void lost(sandbox_lost& loss);
@@ -89,6 +91,8 @@ struct invocation_state {
   run_request request;
   phase now = phase::fresh;
   sandbox_actor sandbox;
+  sandbox_run what; ///< kept until it runs: a booted sandbox may have died while it waited
+  bool tried_another = false;
   catalogue_ptr catalogue;
   run_rights rights;
   std::map<std::string, link> links; ///< by raw name

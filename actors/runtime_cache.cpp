@@ -162,6 +162,17 @@ void store_probe(const driver_context& context, const json& key, const runtime_f
   }
 }
 
+std::string sandbox_stamp(const driver_context& context, const runtime_facts& facts) {
+  // Beside ".../overlay-containers" lies ".../overlay-images/images.json".
+  auto images = facts.storage;
+  if (auto cut = images.rfind("-containers"); cut != std::string::npos) {
+    images.replace(cut, std::string::npos, "-images/images.json");
+  }
+  return json{facts.report.image_id, describe_file(images), describe_file(facts.engine.binary),
+              describe_file(facts.oci_binary), read_small_file(context.host.subuid_file).value_or("")}
+      .dump();
+}
+
 void forget_probe(const driver_context& context) {
   ::unlink(probe_cache_path(*context.env).c_str());
 }

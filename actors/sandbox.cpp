@@ -33,6 +33,15 @@ void sandbox_state::enter(phase next, std::chrono::nanoseconds limit) {
 
 // -- boot ----------------------------------------------------------------------------------------
 
+caf::result<caf::ok_atom> sandbox_state::boot() {
+  if (now != phase::fresh) {
+    return to_caf(errc::internal, "a sandbox boots only once");
+  }
+  boot_promise = self->make_response_promise<caf::ok_atom>();
+  prepare();
+  return *boot_promise;
+}
+
 void sandbox_state::prepare() {
   id = context.env->new_handle();
   enter(phase::preparing, boot_budget);
@@ -86,12 +95,13 @@ void sandbox_state::guest_is_ready(guest_ready ready) {
     broken(errc::malformed, "it said \"ready\" twice");
     return;
   }
+  python = std::move(ready.python);
   enter(phase::confining, boot_budget);
   self->request(context.runtime, boot_budget, confine_atom::value, container)
       .then(
-          [this, python = std::move(ready.python)](caf::ok_atom) {
+          [this](caf::ok_atom) {
             if (now == phase::confining) {
-              start_code(python);
+              confined();
             }
           },
           [this](const caf::error& reason) {
@@ -102,9 +112,31 @@ void sandbox_state::guest_is_ready(guest_ready ready) {
           });
 }
 
-void sandbox_state::start_code(const std::string& python) {
-  now = phase::running;
+void sandbox_state::confined() {
+  now = phase::idle;
   ++generation;
+  if (auto promise = std::exchange(boot_promise, {})) {
+    promise->deliver(caf::ok_atom::value);
+  }
+  if (owner) {
+    start_code();
+  }
+}
+
+void sandbox_state::execute(sandbox_run& what, const sandbox_owner_actor& who) {
+  if (owner || (now != phase::fresh && now != phase::idle)) {
+    // Died while it waited, or it has its run.
+    self->send(who, sandbox_lost{{errc::closed, "the sandbox takes no run any more"}, 0});
+    return;
+  }
+  run = std::move(what);
+  owner = who;
+  self->monitor(owner);
+  now == phase::fresh ? prepare() : start_code();
+}
+
+void sandbox_state::start_code() {
+  now = phase::running;
   send(encode_init(run.servers, run.discovered, context.env->bounds));
   send(encode_execute(run.id, run.code));
   run.code.clear();
@@ -118,6 +150,9 @@ void sandbox_state::start_code(const std::string& python) {
 void sandbox_state::lost(error reason, std::int32_t exit_code) {
   now = phase::destroying;
   ++generation;
+  if (auto promise = std::exchange(boot_promise, {})) {
+    promise->deliver(to_caf(reason));
+  }
   if (auto to = std::exchange(owner, nullptr)) {
     self->send(to, sandbox_lost{std::move(reason), exit_code});
   }
@@ -149,6 +184,9 @@ void sandbox_state::child_is_gone(const child_exited& exit) {
 
 void sandbox_state::end() {
   owner = nullptr;
+  if (auto promise = std::exchange(boot_promise, {})) {
+    promise->deliver(to_caf(errc::closed, "boot a sandbox: it isn't wanted any more"));
+  }
   for (auto cost : std::exchange(owed, {})) {
     give_credit(stream_id::out, cost);
   }
@@ -175,6 +213,7 @@ void sandbox_state::end() {
     [[fallthrough]];
   case phase::booting:
   case phase::confining:
+  case phase::idle:
     now = phase::destroying;
     ++generation;
     destroy();
@@ -247,11 +286,9 @@ sandbox_impl_actor::behavior_type sandbox_state::make_behavior() {
         });
       },
       [this](const child_exited& exit) { child_is_gone(exit); },
+      [this](boot_atom) { return boot(); },
       [this](execute_atom, sandbox_run& what, const sandbox_owner_actor& who) {
-        run = std::move(what);
-        owner = who;
-        self->monitor(owner);
-        prepare();
+        execute(what, who);
       },
       [this](credit_atom, std::uint32_t events) {
         for (; events > 0 && !owed.empty(); --events) {

@@ -7,6 +7,7 @@
 
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
+#include <caf/typed_response_promise.hpp>
 
 #include "actors/environment.hpp"
 #include "actors/interfaces.hpp"
@@ -39,6 +40,7 @@ struct sandbox_state {
     creating,   ///< the driver starts the container
     booting,    ///< waiting for the guest's `ready`
     confining,  ///< the exact limits are being set
+    idle,       ///< booted, waits for its run
     running,    ///< the code runs
     ending,     ///< asked to exit politely
     destroying, ///< the driver removes what is left
@@ -48,7 +50,10 @@ struct sandbox_state {
   void prepare();
   void create(const std::string& folder);
   void guest_is_ready(guest_ready ready);
-  void start_code(const std::string& python);
+  caf::result<caf::ok_atom> boot();
+  void confined();
+  void execute(sandbox_run& what, const sandbox_owner_actor& who);
+  void start_code();
   void lost(error reason, std::int32_t exit_code = 0);
   void child_is_gone(const child_exited& exit);
   void end();
@@ -79,6 +84,8 @@ struct sandbox_state {
   sandbox_owner_actor owner;
   sandbox_run run;
   std::optional<guest_ready> early_ready;
+  std::string python; ///< the guest's version, once it is ready
+  std::optional<caf::typed_response_promise<caf::ok_atom>> boot_promise;
   std::optional<child_exited> exited;
   memory_budget::share partial_share; ///< for a frame that hasn't ended
   bool done = false;                  ///< the code ended by itself

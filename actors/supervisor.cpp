@@ -44,6 +44,10 @@ void supervisor_state::start_all() {
   add("container runtime", plan.start_runtime, &services::runtime);
   add("client registry", plan.start_registry, &services::registry);
   add("admission", plan.start_admission, &services::admission);
+  if (plan.start_pool) {
+    auto start_pool = [this] { return plan.start_pool(supervisor_actor{self}); };
+    add("sandbox pool", start_pool, &services::pool);
+  }
 }
 
 void supervisor_state::start(leaf& which) {
@@ -89,6 +93,10 @@ caf::result<caf::ok_atom> supervisor_state::stop() {
   promises.push_back(promise);
   if (now == stage::running) {
     enter(stage::sessions);
+    // It would replace the sandboxes that are about to end.
+    if (auto pool = plan.services->get().pool) {
+      self->send_exit(pool, caf::exit_reason::kill);
+    }
     self->delayed_send(self, sessions_budget, tick_atom::value,
                        static_cast<std::uint64_t>(stage::sessions));
     for (const auto& [address, session] : sessions) {
@@ -200,15 +208,32 @@ supervisor(supervisor_actor::stateful_pointer<supervisor_state> self, supervisor
   return self->state.make_behavior();
 }
 
-run_starter make_run_starter(caf::actor_system& system, environment_ptr env,
-                             std::shared_ptr<service_directory> services,
-                             supervisor_actor supervisor) {
-  auto make_sandbox = [&system, env, services, supervisor]() -> sandbox_actor {
+std::function<sandbox_actor()> make_sandbox_maker(caf::actor_system& system, environment_ptr env,
+                                                  std::shared_ptr<service_directory> services,
+                                                  const supervisor_actor& supervisor) {
+  // Weak: the supervisor's pool has this, too.
+  auto weak = caf::actor_cast<caf::actor_addr>(supervisor);
+  return [&system, env, services, weak]() -> sandbox_actor {
     auto all = services->get();
     sandbox_actor made =
         system.spawn(sandbox, sandbox_context{env, all.processes, all.runtime, all.volumes});
-    caf::anon_send(supervisor, create_atom::value, made);
+    if (auto known_to = caf::actor_cast<supervisor_actor>(weak)) {
+      caf::anon_send(known_to, create_atom::value, made);
+    }
     return made;
+  };
+}
+
+run_starter make_run_starter(caf::actor_system& system, environment_ptr env,
+                             std::shared_ptr<service_directory> services,
+                             const supervisor_actor& supervisor) {
+  auto make_fresh = make_sandbox_maker(system, env, services, supervisor);
+  auto make_sandbox = [services, make_fresh](bool booted_will_do) -> sandbox_actor {
+    auto waiting = booted_will_do ? services->shelf->take() : sandbox_actor{};
+    if (auto pool = services->get().pool) {
+      caf::anon_send(pool, taken_atom::value, waiting != nullptr);
+    }
+    return waiting ? waiting : make_fresh();
   };
   return [&system, env, services, make_sandbox](const run_request& request) -> invocation_actor {
     return system.spawn(invocation, invocation_context{env, services->get().registry, make_sandbox},

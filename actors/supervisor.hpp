@@ -15,6 +15,7 @@
 #include "actors/interfaces.hpp"
 #include "actors/io/io_thread.hpp"
 #include "actors/run_request.hpp"
+#include "actors/sandbox_pool.hpp"
 #include "protocol/server_config.hpp"
 
 namespace bulkhead {
@@ -29,7 +30,11 @@ public:
     container_runtime_actor runtime;
     client_registry_actor registry;
     admission_actor admission;
+    sandbox_pool_actor pool; ///< null where none is configured
   };
+
+  /// Outlives the pools that fill it.
+  const std::shared_ptr<sandbox_shelf> shelf = std::make_shared<sandbox_shelf>();
 
   services get() const {
     std::lock_guard guard{mutex_};
@@ -70,6 +75,8 @@ struct supervisor_plan {
   std::function<container_runtime_actor()> start_runtime;
   std::function<client_registry_actor()> start_registry;
   std::function<admission_actor()> start_admission;
+  /// Null: no sandboxes are kept booted.
+  std::function<sandbox_pool_actor(const supervisor_actor& supervisor)> start_pool;
   /// A core actor is lost for good: the process must end. Called once, from the supervisor.
   std::function<void(std::string what)> fatal;
 };
@@ -117,9 +124,14 @@ struct supervisor_state {
 supervisor_actor::behavior_type
 supervisor(supervisor_actor::stateful_pointer<supervisor_state> self, supervisor_plan plan);
 
-/// Makes invocations whose sandboxes are registered with the supervisor.
+/// Makes sandboxes that have yet to boot and are registered with the supervisor.
+std::function<sandbox_actor()> make_sandbox_maker(caf::actor_system& system, environment_ptr env,
+                                                  std::shared_ptr<service_directory> services,
+                                                  const supervisor_actor& supervisor);
+
+/// Makes invocations; their sandboxes come from the shelf while there are any.
 run_starter make_run_starter(caf::actor_system& system, environment_ptr env,
                              std::shared_ptr<service_directory> services,
-                             supervisor_actor supervisor);
+                             const supervisor_actor& supervisor);
 
 } // namespace bulkhead

@@ -141,6 +141,14 @@ supervisor_plan application::make_plan(stop_signal& stop) {
     return system_->spawn(client_registry, env_, services_->get().processes, catalogue_);
   };
   plan.start_admission = [this]() -> admission_actor { return system_->spawn(admission, env_); };
+  if (env_->config.pool.ceiling > 0) {
+    plan.start_pool = [this](const supervisor_actor& known_to) -> sandbox_pool_actor {
+      auto make_sandbox = make_sandbox_maker(*system_, env_, services_, known_to);
+      return system_->spawn(sandbox_pool, sandbox_pool_context{env_, services_->shelf,
+                                                               services_->get().runtime,
+                                                               make_sandbox});
+    };
+  }
   plan.fatal = [log = env_->log, failed = failed_, &stop](const std::string& what) {
     log->critical("{}; Bulkhead stops", what);
     *failed = true;
@@ -169,6 +177,8 @@ application::~application() {
   supervisor_ = nullptr;
   starter_ = nullptr;
   services_->update([](auto& all) { all = {}; });
+  while (services_->shelf->take()) {
+  }
   io_->stop();
   // All that was started is gone: an actor that doesn't end, or a machine too busy to let it, must
   // not keep the process.

@@ -126,6 +126,9 @@ int start(int argc, char** argv) {
     }
     return 2;
   }
+  if (line.what != command_line::verb::stdio) {
+    config->pool.ceiling = 0;
+  }
   return run_command(line, *config, *who, fds, std::move(code));
 }
 

@@ -94,6 +94,20 @@ std::optional<user_ids> parse_user(std::string_view text) {
   return user_ids{*uid, *gid};
 }
 
+/// "2" or "2:8".
+std::optional<pool_sizes> parse_pool(std::string_view text) {
+  constexpr std::uint32_t most = 256;
+  auto colon = text.find(':');
+  auto floor = parse_whole<std::uint32_t>(text.substr(0, colon));
+  auto ceiling = colon == std::string_view::npos
+                     ? floor
+                     : parse_whole<std::uint32_t>(text.substr(colon + 1));
+  if (!floor || !ceiling || *floor > *ceiling || *ceiling > most) {
+    return std::nullopt;
+  }
+  return pool_sizes{*floor, *ceiling, *floor > 0};
+}
+
 bool is_program(std::string_view text, std::initializer_list<std::string_view> names) {
   return text.front() == '/' || std::find(names.begin(), names.end(), text) != names.end();
 }
@@ -229,6 +243,9 @@ void read_limits(reader& from, settings& to) {
   to.container_uid = user.uid;
   to.container_gid = user.gid;
   from.take_count("MCP_BRIDGE_CONCURRENT_RUNS", to.concurrent_runs, 1, 1024);
+  from.take("MCP_BRIDGE_POOL", to.pool,
+            "how many sandboxes to keep booted, FLOOR or FLOOR:CEILING up to 256, e.g. 2 or 0:8; 0: none",
+            parse_pool);
 }
 
 void read_paths(reader& from, settings& to, std::string_view home) {

@@ -16,6 +16,13 @@ namespace bulkhead {
 
 enum class log_level : std::uint8_t { trace, debug, info, warning, error, off };
 
+/// How many booted sandboxes wait for their run (see actors/sandbox_pool.hpp).
+struct pool_sizes {
+  std::uint32_t floor = 2;   ///< at least, once a first run has shown that there is use for them
+  std::uint32_t ceiling = 8; ///< at most, however many runs come at once; 0: no pool
+  bool from_start = false;   ///< the floor is kept before the first run, too, and for ever
+};
+
 /// What `MCP_BRIDGE_*` configures. Defaults are those documented in README.md.
 struct settings {
   std::string runtime;     ///< MCP_BRIDGE_RUNTIME: "podman", "docker", a path, or empty: find one
@@ -37,6 +44,7 @@ struct settings {
   bool allow_rootful = false;                                    ///< MCP_BRIDGE_ALLOW_ROOTFUL
   bool strict = false;               ///< MCP_BRIDGE_STRICT: refuse when a limit isn't enforced
   std::uint32_t concurrent_runs = 8; ///< MCP_BRIDGE_CONCURRENT_RUNS
+  pool_sizes pool;                   ///< MCP_BRIDGE_POOL: FLOOR or FLOOR:CEILING; 0: no pool
 };
 
 /// Looks a variable up in an environment.

@@ -186,7 +186,7 @@ CAF_TEST(a_run_can_be_cancelled_at_any_point) {
 }
 
 CAF_TEST(a_cancel_before_the_run_began_answers_the_run_with_an_error) {
-  auto make_sandbox = [this] { return box; };
+  auto make_sandbox = [this](bool) { return box; };
   run = sys.spawn(invocation, invocation_context{env, registry_actor, make_sandbox}, request);
   cancel();
   asker = sys.spawn([this](caf::event_based_actor* asking) {
@@ -198,6 +198,40 @@ CAF_TEST(a_cancel_before_the_run_began_answers_the_run_with_an_error) {
   CAF_CHECK(answers.empty());
   CAF_CHECK_EQUAL(failures.size(), 1u);
   CAF_CHECK(sandbox->runs.empty());
+}
+
+CAF_TEST(a_sandbox_that_died_while_it_waited_is_replaced_once) {
+  start();
+  CAF_CHECK_EQUAL(sandboxes, 1);
+  tell(sandbox_lost{{errc::closed, "it takes no run any more"}, 0});
+  CAF_CHECK_EQUAL(sandboxes, 2);
+  CAF_CHECK(booted_would_do == std::vector({true, false}));
+  CAF_REQUIRE_EQUAL(sandbox->runs.size(), 2u);
+  CAF_CHECK_EQUAL(sandbox->runs[1].id, "run-7");
+  CAF_CHECK_EQUAL(sandbox->runs[1].code, "print(1)");
+  tell(sandbox_lost{{errc::closed, "it takes no run any more"}, 0});
+  CAF_CHECK_EQUAL(sandboxes, 2);
+  CAF_CHECK(answered(run_status::error));
+}
+
+CAF_TEST(a_sandbox_actor_that_was_dead_before_the_run_came_is_replaced) {
+  auto dead = sys.spawn(scripted_sandbox, sandbox);
+  caf::anon_send_exit(dead, caf::exit_reason::kill);
+  consume_messages();
+  first_box = dead;
+  start();
+  CAF_CHECK_EQUAL(sandboxes, 2);
+  CAF_CHECK_EQUAL(sandbox->runs.size(), 1u);
+  tell(sandbox_up{"3.13.5"});
+  tell(done_with(0));
+  CAF_CHECK(answered(run_status::success));
+}
+
+CAF_TEST(code_that_began_is_never_run_again) {
+  start_code();
+  tell(sandbox_lost{{errc::closed, "gone"}, 0});
+  CAF_CHECK_EQUAL(sandboxes, 1);
+  CAF_CHECK(over(run_status::error));
 }
 
 CAF_TEST(a_run_is_started_once) {

@@ -100,6 +100,87 @@ CAF_TEST(limits_that_cannot_be_set_end_the_sandbox_before_code_runs) {
   CAF_CHECK(cleaned_up());
 }
 
+CAF_TEST(a_booted_sandbox_waits_for_its_run_and_begins_it_at_once) {
+  boot_fully();
+  CAF_CHECK(now() == phase::idle);
+  CAF_CHECK_EQUAL(runtime->confine.asked, 1u);
+  CAF_CHECK(frames().empty());
+  pass(1000s);
+  CAF_CHECK(now() == phase::idle);
+  hand_over("run-7");
+  CAF_REQUIRE_EQUAL(log->ups.size(), 1u);
+  CAF_CHECK_EQUAL(log->ups[0].python, "3.13.5");
+  auto got = frames();
+  CAF_CHECK_EQUAL(got.back()["id"], "run-7");
+  say(done);
+  CAF_CHECK_EQUAL(log->dones.size(), 1u);
+  exit(0);
+  CAF_CHECK(cleaned_up());
+}
+
+CAF_TEST(a_sandbox_takes_one_run_only) {
+  boot_fully();
+  hand_over("run-7");
+  auto sent = frames().size();
+  hand_over("run-8");
+  CAF_CHECK(lost_once(errc::closed));
+  CAF_CHECK(now() == phase::running);
+  CAF_CHECK_EQUAL(frames().size(), sent);
+}
+
+CAF_TEST(a_run_that_comes_to_a_sandbox_that_died_meanwhile_comes_back) {
+  for (bool gone_already : {false, true}) {
+    sandbox_fixture world;
+    world.boot_fully();
+    world.runtime->destroy.held = !gone_already;
+    world.runtime->classify.answer = exit_verdict{{errc::runtime_lost, "killed"}, 137};
+    world.exit(137);
+    CAF_CHECK_EQUAL(world.gone(), gone_already);
+    world.hand_over("run-7");
+    // To one that is gone altogether, monitors tell.
+    CAF_CHECK(gone_already ? world.log->ends() == 0 : world.lost_once(errc::closed));
+    world.let_go();
+    CAF_CHECK(world.cleaned_up());
+  }
+}
+
+CAF_TEST(a_guest_that_speaks_before_its_run_is_ended) {
+  for (const std::string line : {R"({"type":"stdout","data":"x"})", R"({"type":"done","id":"","exitCode":0})",
+                                 R"({"type":"rpc_request","id":1,"payload":{"type":"list_servers"}})",
+                                 R"({"type":"ready","python":"3.13.5","protocol":1})"}) {
+    sandbox_fixture world;
+    world.boot_fully();
+    world.say(line);
+    CAF_CHECK(world.cleaned_up());
+  }
+}
+
+CAF_TEST(whoever_asked_for_a_boot_is_told_how_it_went) {
+  for (auto stuck : {phase::preparing, phase::creating, phase::booting, phase::confining}) {
+    sandbox_fixture world;
+    world.volumes->run_folder.held = stuck == phase::preparing;
+    world.runtime->create.held = stuck == phase::creating;
+    world.runtime->confine.held = stuck == phase::confining;
+    world.boot();
+    if (stuck == phase::confining) {
+      world.say(ready);
+    }
+    world.end();
+    world.let_go();
+    CAF_CHECK(world.boot_failures == std::vector{errc::closed});
+    CAF_CHECK(world.gone());
+  }
+  runtime->create.refuse_with(errc::unavailable, "no engine");
+  boot();
+  CAF_CHECK(boot_failures == std::vector{errc::unavailable});
+}
+
+CAF_TEST(a_sandbox_that_is_not_wanted_any_more_goes) {
+  boot_fully();
+  end();
+  CAF_CHECK(cleaned_up());
+}
+
 CAF_TEST(a_boot_that_takes_too_long_is_told_once_and_cleaned_up) {
   for (auto stuck : {phase::preparing, phase::creating, phase::booting, phase::confining}) {
     sandbox_fixture world;

@@ -93,9 +93,9 @@ struct invocation_fixture : test_coordinator_fixture<actor_config> {
 
   /// Asks for the run's answer; change `request` and the scripts before.
   void start() {
-    auto make_sandbox = [this] {
-      ++sandboxes;
-      return box;
+    auto make_sandbox = [this](bool booted_will_do) {
+      booted_would_do.push_back(booted_will_do);
+      return ++sandboxes == 1 && first_box ? first_box : box;
     };
     run = sys.spawn(invocation, invocation_context{env, registry_actor, make_sandbox}, request);
     run->attach_functor([flag = terminated] { *flag = true; });
@@ -198,8 +198,7 @@ struct invocation_fixture : test_coordinator_fixture<actor_config> {
 
   /// Is there exactly one answer, with this status, and nothing left?
   bool over(run_status status) const {
-    bool right = answers.size() == 1 && failures.empty() && answers[0].status == status &&
-                 *terminated && sandbox->ends == sandboxes;
+    bool right = answered(status) && sandbox->ends == sandboxes;
     if (!right) {
       CAF_MESSAGE("answers: " << answers.size() << ", failures: " << failures.size() << ", status: "
                               << (answers.empty() ? std::string{"none"}
@@ -207,6 +206,10 @@ struct invocation_fixture : test_coordinator_fixture<actor_config> {
                               << ", ends: " << sandbox->ends);
     }
     return right;
+  }
+
+  bool answered(run_status status) const {
+    return answers.size() == 1 && failures.empty() && answers[0].status == status && *terminated;
   }
 
   /// The one answer's failure; internal if there is none.
@@ -223,6 +226,8 @@ struct invocation_fixture : test_coordinator_fixture<actor_config> {
   run_request request;
   client_registry_actor registry_actor;
   sandbox_actor box;
+  sandbox_actor first_box; ///< in its place for the first request, when set
+  std::vector<bool> booted_would_do;
   invocation_impl_actor run;
   caf::actor asker;
   int sandboxes = 0;

@@ -5,12 +5,13 @@
 namespace bulkhead::testing {
 
 sandbox_actor::behavior_type
-scripted_sandbox(sandbox_actor::stateful_pointer<scripted_sandbox_state>,
+scripted_sandbox(sandbox_actor::stateful_pointer<scripted_sandbox_state> self,
                  std::shared_ptr<sandbox_log> log) {
   return {
       [](const child_output&) {},
       [](const child_written&) {},
       [](const child_exited&) {},
+      [self, log](boot_atom) { return log->boot.ask(self); },
       [log](execute_atom, const sandbox_run& run, const sandbox_owner_actor&) {
         log->runs.push_back(run);
       },

@@ -23,6 +23,7 @@ struct sandbox_log {
   std::uint32_t credit = 0; ///< events acknowledged
   std::vector<std::pair<std::uint64_t, std::string>> responses;
   std::vector<std::pair<std::uint64_t, error>> refusals;
+  gate<caf::ok_atom> boot;
   int ends = 0;
 };
 

@@ -70,7 +70,7 @@ struct sandbox_fixture : test_coordinator_fixture<actor_config> {
     for (const auto& actor :
          {caf::actor_cast<caf::actor>(box), caf::actor_cast<caf::actor>(owner),
           caf::actor_cast<caf::actor>(host), caf::actor_cast<caf::actor>(driver),
-          caf::actor_cast<caf::actor>(folders)}) {
+          caf::actor_cast<caf::actor>(folders), pool}) {
       caf::anon_send_exit(actor, caf::exit_reason::kill);
     }
     consume_messages();
@@ -84,6 +84,31 @@ struct sandbox_fixture : test_coordinator_fixture<actor_config> {
     box->attach_functor([flag = terminated] { *flag = true; });
     self->send(box, execute_atom::value,
                sandbox_run{"run-7", "print(1)", {{"files", "files", "all files"}}, {}}, owner);
+    consume_messages();
+  }
+
+  /// Boots the sandbox without a run; the answer goes to `booted` or `boot_failures`.
+  void boot() {
+    box = sys.spawn(sandbox, sandbox_context{env, host, driver, folders});
+    box->attach_functor([flag = terminated] { *flag = true; });
+    owner = sys.spawn(recording_owner, log);
+    pool = sys.spawn([this](caf::event_based_actor* asking) {
+      asking->request(box, caf::infinite, boot_atom::value)
+          .then([this](caf::ok_atom) { ++booted; },
+                [this](const caf::error& reason) { boot_failures.push_back(from_caf(reason, "boot").code); });
+    });
+    consume_messages();
+  }
+
+  /// As far as waiting for a run.
+  void boot_fully() {
+    boot();
+    say(R"({"type":"ready","python":"3.13.5","protocol":1})");
+    CAF_REQUIRE_EQUAL(booted, 1);
+  }
+
+  void hand_over(const std::string& run) {
+    self->send(box, execute_atom::value, sandbox_run{run, "print(1)", {}, {}}, owner);
     consume_messages();
   }
 
@@ -220,6 +245,9 @@ struct sandbox_fixture : test_coordinator_fixture<actor_config> {
   volume_manager_actor folders;
   sandbox_owner_actor owner;
   sandbox_impl_actor box;
+  caf::actor pool; ///< who asked for a boot
+  int booted = 0;
+  std::vector<errc> boot_failures;
 };
 
 } // namespace bulkhead::testing

@@ -16,7 +16,7 @@ container_runtime_actor::behavior_type
 scripted_runtime(container_runtime_actor::stateful_pointer<scripted_runtime_state> self,
                  std::shared_ptr<runtime_script> script) {
   return {
-      [](ensure_atom) -> caf::result<runtime_report> { return not_scripted("ensure"); },
+      [self, script](ensure_atom) { return script->ensure.ask(self); },
       [](probe_atom) -> caf::result<runtime_report> { return not_scripted("probe"); },
       [self, script](create_atom, const container_request& request,
                      const child_owner_actor& owner) {
@@ -33,6 +33,7 @@ scripted_runtime(container_runtime_actor::stateful_pointer<scripted_runtime_stat
         script->diagnoses.push_back(diagnosis);
         return script->classify.ask(self);
       },
+      [self, script](stamp_atom) { return script->stamp.ask(self); },
       [self, script](destroy_atom, const container_handle& handle) {
         script->destroyed.push_back(handle);
         return script->destroy.ask(self);

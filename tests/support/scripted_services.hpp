@@ -62,6 +62,8 @@ struct runtime_script {
   gate<caf::ok_atom> confine;
   gate<exit_verdict> classify;
   gate<caf::ok_atom> destroy;
+  gate<std::string> stamp;
+  gate<runtime_report> ensure;
 
   /// A container is being made; comes before the answer.
   std::function<void(const container_request&, const child_owner_actor&)> creating;
