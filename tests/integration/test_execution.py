@@ -5,10 +5,12 @@ import json
 import time
 import unittest
 
-from world import BulkheadTest, patience
+from world import POOLED, BulkheadTest, patience
 
 
 class Output(BulkheadTest):
+    variables = POOLED
+
     def test_a_line_of_70_kilobytes_is_no_problem(self):
         answer = self.run_well("print('z' * 70_000)")
         self.assertEqual(answer["truncated"]["stdout"]["totalBytes"], 70_001)
@@ -86,6 +88,8 @@ class Output(BulkheadTest):
 
 
 class Execution(BulkheadTest):
+    variables = POOLED
+
     def test_results(self):
         for code, result in (("6 * 7", 42), ("{'a': [1, None, 'é']}", {"a": [1, None, "é"]}),
                              ("'text'", "text"), ("{1, 2}", "{1, 2}"), ("x = 5", None)):
@@ -164,7 +168,7 @@ class Execution(BulkheadTest):
 class Endings(BulkheadTest):
     """How a run ended isn't mixed up."""
 
-    variables = {"MCP_BRIDGE_MEMORY": "96m"}
+    variables = {**POOLED, "MCP_BRIDGE_MEMORY": "96m"}
 
     @classmethod
     def setUpClass(cls):

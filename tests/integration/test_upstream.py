@@ -6,7 +6,7 @@ import os
 import time
 import unittest
 
-from world import (BINARY, PYTHON, BulkheadTest, World, command_line, every_process, is_alive, patience,
+from world import POOLED, (BINARY, PYTHON, BulkheadTest, World, command_line, every_process, is_alive, patience,
                    processes_of, read, wait_until, zombies_of)
 
 SECRET = "s3cr3t-0123456789-kept-on-the-host"
@@ -22,6 +22,8 @@ except MCPError as e:
 
 
 class UpstreamTest(BulkheadTest):
+    variables = POOLED
+
     def failure(self, expression, servers, timeout=60):
         """The code and message of the MCPError that an expression raises."""
         answer = self.run_well(FAILURE.format("print('value', await " + expression + ")"), servers, timeout)

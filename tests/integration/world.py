@@ -29,6 +29,7 @@ BINARY = os.path.abspath(os.environ.get("BULKHEAD_BINARY") or
 LONG = os.environ.get("BULKHEAD_TEST_LONG") == "1"
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 CONTROLLERS = ("memory", "pids", "cpu")
+POOLED = {"MCP_BRIDGE_POOL": None}  # settings with the pool that users have
 PYTHON = "/usr/bin/python3"
 
 
@@ -312,8 +313,9 @@ class World:
         env = {name: value for name, value in os.environ.items()
                if not name.startswith("MCP_") and name != "BULKHEAD_DEPTH"}
         # A timeout longer than any deadline here: what should have ended must not pass by ending later.
+        # No pool: whoever looks for what a run left must not find the next run's sandbox (see POOLED).
         env.update({"MCP_BRIDGE_STATE_DIR": self.state, "MCP_BRIDGE_LOG_LEVEL": "info",
-                    "MCP_BRIDGE_TIMEOUT": "110"})
+                    "MCP_BRIDGE_TIMEOUT": "110", "MCP_BRIDGE_POOL": "0"})
         env.update(self.variables)
         env.update(variables)
         return {name: value for name, value in env.items() if value is not None}
