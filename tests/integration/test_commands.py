@@ -1,5 +1,6 @@
 """The command line: run, servers, doctor, image, --help, --version."""
 
+import glob
 import json
 import os
 import signal
@@ -7,7 +8,7 @@ import subprocess
 import time
 import unittest
 
-from world import BINARY, World, constraint_rows, guests_of, instance_of, patience
+from world import BINARY, World, constraint_rows, guests_of, instance_of, instances_dir, patience
 
 
 class CommandTest(unittest.TestCase):
@@ -290,6 +291,7 @@ class Showing(CommandTest):
     def test_the_image_is_current(self):
         done = self.world.command("image", "build", seconds=300)
         self.assertEqual((done.returncode, done.stdout), (0, b""), done.stderr)
+        self.assertEqual(glob.glob(f"{instances_dir()}/image-build.*"), [], "the builder's scripts are gone")
 
     def test_terminals_get_a_greeting(self):
         master, slave = os.openpty()
