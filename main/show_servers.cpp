@@ -25,14 +25,20 @@ struct listed_server {
   std::string failure;
 };
 
-/// Asks one server after the other for its tools; `servers` is complete once `stop` is notified.
+/// Asks one allowed server after the other for its tools; `servers` is complete once `stop` is
+/// notified.
 struct tool_fetcher : std::enable_shared_from_this<tool_fetcher> {
+  catalogue_ptr catalogue;
   client_registry_actor registry;
   stop_signal* stop = nullptr;
   std::vector<listed_server> servers;
   std::size_t next = 0;
 
   void proceed(caf::event_based_actor* self) {
+    while (next < servers.size() &&
+           !allows_server(catalogue->rules, servers[next].entry->name).allowed) {
+      ++next;
+    }
     if (next == servers.size()) {
       stop->notify();
       return;
@@ -65,6 +71,7 @@ struct tool_fetcher : std::enable_shared_from_this<tool_fetcher> {
 std::optional<std::vector<listed_server>> list_servers(application& app, stop_signal& stop,
                                                        bool tools) {
   auto fetcher = std::make_shared<tool_fetcher>();
+  fetcher->catalogue = app.catalogue();
   for (const auto& entry : app.catalogue()->servers) {
     fetcher->servers.push_back({&entry, nullptr, {}});
   }

@@ -104,7 +104,8 @@ private:
     report(std::move(entry), std::move(message), problem_kind::remark);
   }
   void deny_all(std::string entry, const std::string& message) {
-    report(std::move(entry), message + "; every server is denied until that is repaired");
+    report(std::move(entry), fmt::format("{}{} every server is denied until that is repaired",
+                                         message, message.ends_with('?') ? "" : ";"));
     if (result_.rules.closed.empty()) {
       result_.rules.closed =
           fmt::format("every server is denied until {} is repaired: {}", file_, message);

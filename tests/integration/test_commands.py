@@ -248,6 +248,7 @@ class Showing(CommandTest):
 
     def test_their_tools(self):
         done = self.world.command("servers", "--json", "--tools")
+        self.assertEqual(done.returncode, 0, "what policy denies is no failure")
         tools = {s["name"]: {t["name"]: t["allowed"] for t in s.get("tools", [])}
                  for s in json.loads(done.stdout)["servers"]}
         self.assertEqual(tools["stub"], {"echo": True, "add": True, "blob": True, "slow": True, "exit": True,

@@ -62,6 +62,10 @@ class Unreadable(ConfigurationTest):
         text = self.world.command("servers").stdout.decode()
         self.assertEqual(text.count("policy.json"), 1)
         self.assertIn("denied", text)
+        done = self.world.command("servers", "--tools")
+        self.assertEqual((done.stdout + done.stderr).count(b"policy.json"), 1)
+        done = self.world.command("doctor", seconds=120)
+        self.assertEqual((done.stdout + done.stderr).count(b"policy.json"), 1)
 
     def test_names(self):
         self.assert_open()
