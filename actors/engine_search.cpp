@@ -13,6 +13,13 @@ using namespace std::chrono_literals;
 
 namespace {
 
+/// Does the reference start with the name of a registry, other than localhost?
+bool is_registry_image(const std::string& image) {
+  auto host = image.substr(0, image.find('/'));
+  return host.size() < image.size() && host.find_first_of(".:") != std::string::npos &&
+         !host.starts_with("localhost:");
+}
+
 constexpr std::string_view vfs_warning =
     "podman's storage driver is vfs: it copies the image for every container; write [storage] "
     "driver = \"overlay\" into ~/.config/containers/storage.conf, then: podman system reset, and "
@@ -160,9 +167,13 @@ private:
       if (missing) {
         co_return fail(
             errc::unavailable,
-            fmt::format("container image \"{}\" is not in {}'s store; build it with: bulkhead "
-                        "image build",
-                        image, facts_.report.engine));
+            fmt::format("container image \"{}\" is not in {}'s store; {}", image,
+                        facts_.report.engine,
+                        is_registry_image(image)
+                            ? fmt::format("fetch it with: {0} pull {1} (as the account that runs "
+                                          "bulkhead), or: bulkhead image build --pull {1}",
+                                          facts_.report.engine, image)
+                            : "build it with: bulkhead image build"));
       }
       co_return tl::unexpected{explain_engine_failure(
           "look for the image", facts_.engine, context_.host, result->exit_code, result->err)};

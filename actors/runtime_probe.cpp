@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -143,6 +144,12 @@ private:
                                        std::move(ask_version));
     if (!version) {
       co_return tl::unexpected{version.error()};
+    }
+    if (version->empty() || std::isdigit(static_cast<unsigned char>(version->front())) == 0) {
+      co_return fail(errc::unavailable,
+                     fmt::format("use \"{}\" as podman: asked for its version, it says \"{}\"; set "
+                                 "MCP_BRIDGE_RUNTIME to podman or docker, or unset it",
+                                 facts_->engine.binary, version->substr(0, 80)));
     }
     facts_->report.version = *version;
     facts_->outside_uid = uid;

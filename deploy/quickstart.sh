@@ -12,7 +12,7 @@ while [ $# -gt 0 ]; do
   shift
 done
 
-bash "$repo/deploy/setup.sh" "${arguments[@]+"${arguments[@]}"}"
+BULKHEAD_QUICKSTART=1 bash "$repo/deploy/setup.sh" "${arguments[@]+"${arguments[@]}"}"
 
 # As root, Bulkhead and the servers it starts run as the account, which may not be able to read this checkout.
 if [ "$(id -u)" = 0 ]; then

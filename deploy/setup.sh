@@ -267,4 +267,5 @@ build_program
 make_account
 prepare_runtime
 make_image
-printf '\nBulkhead is set up. Next: deploy/quickstart.sh runs a sample, %s/bulkhead doctor checks every limit.\n' "$build" >&2
+# Quickstart itself is next when it runs this.
+[ -n "${BULKHEAD_QUICKSTART:-}" ] || printf '\nBulkhead is set up. Next: deploy/quickstart.sh runs a sample, %s/bulkhead doctor checks every limit.\n' "$build" >&2

@@ -74,13 +74,6 @@ environment_ptr make_environment(const account& who, const settings& config,
   return env;
 }
 
-void log_problems(const environment& env, const server_catalogue& catalogue) {
-  for (const auto& problem : catalogue.problems) {
-    env.log->warn("{}{}{}: {}", problem.file, problem.entry.empty() ? "" : ": ", problem.entry,
-                  problem.message);
-  }
-}
-
 } // namespace
 
 expected<std::unique_ptr<application>>
@@ -101,12 +94,10 @@ application::start(const account& who, const settings& config, stop_signal& stop
 application::application(const account& who, const settings& config, instance_lock lock,
                          stop_signal& stop, std::string runtime_dir, std::string instance)
     : lock_{std::move(lock)}, env_{make_environment(who, config, runtime_dir, instance)},
-      catalogue_{
-          std::make_shared<server_catalogue>(load_catalogue(config, who.home, env_->executable))},
+      catalogue_{std::make_shared<server_catalogue>(load_catalogue(config, who, env_->executable))},
       io_{std::make_unique<io::io_thread>()}, services_{std::make_shared<service_directory>()},
       failed_{std::make_shared<std::atomic<bool>>(false)} {
   io_->adopt_orphans();
-  log_problems(*env_, *catalogue_);
   config_.add_message_types<caf::id_block::bulkhead>();
   config_.add_message_types<caf::id_block::bulkhead_handles>();
   config_.add_message_types<caf::id_block::bulkhead_process_host>();

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <vector>
@@ -17,14 +18,18 @@ namespace bulkhead {
 
 namespace {
 
-int complain(const std::string& what, const std::string& cause) {
-  write_all(STDERR_FILENO, fmt::format("bulkhead: {}: {}\n", what, cause));
+int refuse(const std::string& what, const std::string& cause) {
+  complain(fmt::format("{}: {}", what, cause));
   return 1;
 }
 
+/// Starts the builder and removes its folder ($0) when it is done, however it ends.
+constexpr const char* run_and_clean = R"(trap 'rm -rf -- "$0"' EXIT; bash "$@")";
+
 std::vector<std::string> builder_arguments(const command_line& line, const settings& config,
                                            const std::string& script) {
-  std::vector<std::string> argv{"bash", script, "--tag", config.image};
+  auto folder = script.substr(0, script.rfind('/'));
+  std::vector<std::string> argv{"bash", "-c", run_and_clean, folder, script, "--tag", config.image};
   if (!config.runtime.empty()) {
     argv.insert(argv.end(), {"--runtime", config.runtime});
   }
@@ -43,9 +48,10 @@ std::vector<std::string> builder_arguments(const command_line& line, const setti
 } // namespace
 
 int build_image(const command_line& line, const settings& config, const std::string& runtime_dir) {
-  auto folder = runtime_dir + "/image-build";
-  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
-    return complain("make folder \"" + folder + "\"", strerror(errno));
+  // One of its own, since two builds may go on at once.
+  auto folder = runtime_dir + "/image-build.XXXXXX";
+  if (::mkdtemp(folder.data()) == nullptr) {
+    return refuse("make folder \"" + folder + "\"", strerror(errno));
   }
   for (const auto& file : embedded::image()) {
     auto path = fmt::format("{}/{}", folder, file.name);
@@ -53,7 +59,7 @@ int build_image(const command_line& line, const settings& config, const std::str
     script << file.content;
     script.close();
     if (!script) {
-      return complain("write \"" + path + "\"", strerror(errno));
+      return refuse("write \"" + path + "\"", strerror(errno));
     }
   }
   auto argv = builder_arguments(line, config, folder + "/build-image.sh");
@@ -64,7 +70,7 @@ int build_image(const command_line& line, const settings& config, const std::str
   pointers.push_back(nullptr);
   // The builder takes this process over: its progress, status and Ctrl-C are then the user's.
   ::execv("/bin/bash", pointers.data());
-  return complain("start /bin/bash", strerror(errno));
+  return refuse("start /bin/bash", strerror(errno));
 }
 
 } // namespace bulkhead

@@ -1,5 +1,7 @@
 #include "main/command_line.hpp"
 
+#include <charconv>
+#include <cmath>
 #include <cstdlib>
 #include <sstream>
 
@@ -8,6 +10,7 @@
 #include <CLI/CLI.hpp>
 
 #include "main/output.hpp"
+#include "protocol/printable.hpp"
 
 namespace bulkhead {
 
@@ -28,6 +31,34 @@ constexpr const char* examples = R"(Examples:
 
 Configuration: ~/MCPs/*.json (mcpServers) and MCP_BRIDGE_* variables; see README.md.)";
 
+constexpr double longest_timeout_seconds = 86'400;
+
+/// Reads the seconds of --timeout. Throws CLI::ValidationError.
+std::chrono::milliseconds read_timeout(const std::string& text) {
+  double seconds = 0;
+  auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  // Written so that NaN fails, too.
+  if (failure != std::errc{} || end != text.data() + text.size() || !(seconds >= 0.001) ||
+      !(seconds <= longest_timeout_seconds)) {
+    throw CLI::ValidationError("--timeout", "must be seconds, from 0.001 to 86400, but is \"" +
+                                                text.substr(0, 40) + "\"");
+  }
+  return std::chrono::milliseconds{std::llround(seconds * 1000)};
+}
+
+CLI::App* add_run(CLI::App& app, command_line& result) {
+  auto* run = app.add_subcommand("run", "Run a Python file in a sandbox, output as it comes");
+  run->add_option("FILE", result.file, "A path, or - for standard input")->required();
+  run->add_option("--server", result.servers, "An MCP server that the code may call (repeatable)")
+      ->allow_extra_args(false);
+  run->add_option_function<std::string>(
+         "--timeout", [&result](const std::string& text) { result.timeout = read_timeout(text); },
+         "Seconds until the code is stopped, from 0.001 to 86400")
+      ->type_name("SECONDS");
+  run->add_flag("--json", result.json, "Print the run as JSON instead of its output");
+  return run;
+}
+
 } // namespace
 
 command_line parse_command_line(int argc, char** argv, int out) {
@@ -40,18 +71,11 @@ command_line parse_command_line(int argc, char** argv, int out) {
                  "The account that Bulkhead becomes when root starts it")
       ->capture_default_str();
 
-  auto* run = app.add_subcommand("run", "Run a Python file in a sandbox, output as it comes");
-  run->add_option("FILE", result.file, "A path, or - for standard input")->required();
-  run->add_option("--server", result.servers, "An MCP server that the code may call (repeatable)")
-      ->allow_extra_args(false);
-  run->add_option("--timeout", result.timeout, "Seconds until the code is stopped")
-      ->check(CLI::PositiveNumber);
-  run->add_flag("--json", result.json, "Print the run as JSON instead of its output");
-
+  auto* run = add_run(app, result);
   auto* doctor =
       app.add_subcommand("doctor", "Show what is enforced here, constraint by constraint");
   doctor->add_flag("--json", result.json, "As JSON");
-  doctor->add_flag("--sweep", result.sweep, "Remove what killed instances left behind");
+  doctor->add_flag("--sweep", result.sweep, "Only remove what killed instances left behind");
 
   auto* servers =
       app.add_subcommand("servers", "Show the MCP servers found, from where, and errors");
@@ -66,15 +90,19 @@ command_line parse_command_line(int argc, char** argv, int out) {
                     "What to pull (default: python:3.13-slim)");
   build->add_flag("--rebuild", result.rebuild, "Even if the image is current");
 
+  // A command's help takes its parent's footer otherwise.
+  for (auto* command : {run, doctor, servers, image, build}) {
+    command->footer("");
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& outcome) {
     std::ostringstream help;
     std::ostringstream complaint;
     int status = app.exit(outcome, help, complaint);
-    write_all(out, help.str());
-    write_all(STDERR_FILENO, complaint.str());
-    std::exit(status == 0 ? 0 : 2);
+    // What was typed wrong is quoted.
+    write_all(STDERR_FILENO, printable(complaint.str()));
+    std::exit(write_answer(out, help.str(), status == 0 ? 0 : 2));
   }
   using verb = command_line::verb;
   result.what = run->parsed()       ? verb::run

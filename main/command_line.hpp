@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,7 +15,7 @@ struct command_line {
   // run
   std::string file; ///< a path, or "-" for standard input
   std::vector<std::string> servers;
-  std::optional<double> timeout; ///< seconds
+  std::optional<std::chrono::milliseconds> timeout;
 
   // image build
   bool pull = false;

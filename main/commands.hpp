@@ -19,11 +19,13 @@ int serve_stdio(application& app, stop_signal& stop, int in, int out);
 int run_file(application& app, stop_signal& stop, const command_line& line, std::string code,
              int out);
 
-/// `doctor`: 0 when every constraint holds, 1 when one doesn't or there is no runtime.
-int run_doctor(application& app, const command_line& line, int out);
+/// `doctor`: 0 when every constraint holds, 1 when one doesn't or there is no runtime; with --sweep
+/// 0 when the sweep succeeded. 130 when interrupted.
+int run_doctor(application& app, stop_signal& stop, const command_line& line, int out);
 
-/// `servers`: 0 unless the configuration has problems.
-int show_servers(application& app, const command_line& line, int out);
+/// `servers`: 0 unless the configuration has errors or a server that was asked failed. 130 when
+/// interrupted.
+int show_servers(application& app, stop_signal& stop, const command_line& line, int out);
 
 /// `image build`: becomes the builder; comes back only with an error. Its scripts go to a folder
 /// below `runtime_dir`.

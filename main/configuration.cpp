@@ -1,41 +1,21 @@
 #include "main/configuration.hpp"
 
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
-#include <vector>
-
-#include <fmt/format.h>
 
 #include "actors/io/child_process.hpp"
-#include "protocol/limits.hpp"
+#include "actors/trusted_file.hpp"
 
 namespace bulkhead {
 
 namespace {
 
-constexpr std::size_t largest_config = 4 * mebibyte;
-
-std::vector<std::string> config_paths(const settings& config) {
-  std::vector<std::string> paths;
-  std::error_code ignored;
-  for (std::filesystem::directory_iterator file{config.state_dir, ignored}, end; file != end;
-       file.increment(ignored)) {
-    if (file->path().extension() == ".json") {
-      paths.push_back(file->path().string());
-    }
-  }
-  std::sort(paths.begin(), paths.end());
-  if (!config.servers_config.empty()) {
-    paths.push_back(config.servers_config);
-  }
-  return paths;
+config_file read_one(const std::string& path, const trust& allowed) {
+  auto text = read_trusted_file(path, largest_config_file, allowed);
+  return text ? config_file{path, std::move(*text)}
+              : config_file{path, {}, std::move(text.error().message)};
 }
 
 /// Where a command leads by PATH and symbolic links; empty when it isn't found.
@@ -53,55 +33,33 @@ std::optional<std::string> environment_variable(std::string_view name) {
   return value != nullptr ? std::optional<std::string>{value} : std::nullopt;
 }
 
-expected<std::string> read_file(const std::string& path, std::size_t most) {
-  // Without O_NONBLOCK a fifo would block us for ever.
-  int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) {
-    return fail(errno == ENOENT ? errc::not_found : errc::unavailable,
-                fmt::format("read \"{}\": {}", path, strerror(errno)));
+std::vector<std::string> environment_names() {
+  std::vector<std::string> names;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    std::string_view text{*variable};
+    names.emplace_back(text.substr(0, text.find('=')));
   }
-  struct stat info {};
-  if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
-    ::close(fd);
-    return fail(errc::unavailable, fmt::format("read \"{}\": it is no regular file", path));
-  }
-  auto text = read_descriptor(fd, path, most);
-  ::close(fd);
-  return text;
+  return names;
 }
 
-expected<std::string> read_descriptor(int fd, const std::string& what, std::size_t most) {
-  std::string text;
-  std::vector<char> buffer(64 * kibibyte);
-  ssize_t count = 0;
-  while ((count = ::read(fd, buffer.data(), buffer.size())) > 0 && text.size() <= most) {
-    text.append(buffer.data(), static_cast<std::size_t>(count));
-  }
-  if (count < 0) {
-    return fail(errc::unavailable, fmt::format("read \"{}\": {}", what, strerror(errno)));
-  }
-  if (text.size() > most) {
-    return fail(errc::too_large, fmt::format("read \"{}\": it has over {} bytes", what, most));
-  }
-  return text;
-}
-
-server_catalogue load_catalogue(const settings& config, const std::string& home,
+server_catalogue load_catalogue(const settings& config, const account& who,
                                 const std::string& executable) {
+  // Another instance may share the default state folder with its guests.
+  trust allowed{who.uid, {config.state_dir + "/user_tools", who.home + "/MCPs/user_tools"}};
   std::vector<config_file> files;
-  std::vector<config_problem> unreadable;
-  for (const auto& path : config_paths(config)) {
-    auto text = read_file(path, largest_config);
-    if (text) {
-      files.push_back({path, std::move(*text)});
-    } else {
-      unreadable.push_back({path, {}, text.error().message});
-    }
+  auto paths = list_trusted_folder(config.state_dir, allowed);
+  if (!paths) {
+    files.push_back({config.state_dir, {}, std::move(paths.error().message)});
+    paths = std::vector<std::string>{};
+  }
+  for (const auto& path : *paths) {
+    files.push_back(read_one(path, allowed));
+  }
+  if (!config.servers_config.empty()) {
+    files.push_back(read_one(config.servers_config, allowed));
   }
   self_check self{executable, config.allow_self_server, canonical_command};
-  auto catalogue = read_server_config(files, environment_variable, home, self);
-  catalogue.problems.insert(catalogue.problems.begin(), unreadable.begin(), unreadable.end());
-  return catalogue;
+  return read_server_config(files, environment_variable, who.home, self);
 }
 
 } // namespace bulkhead

@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "main/account.hpp"
 #include "protocol/server_config.hpp"
@@ -13,17 +14,12 @@ namespace bulkhead {
 /// A variable of the process environment.
 std::optional<std::string> environment_variable(std::string_view name);
 
-/// A file's text. Errors: not_found or unavailable with the path and the cause, too_large over
-/// `most` bytes.
-expected<std::string> read_file(const std::string& path, std::size_t most);
-
-/// What comes from an open descriptor of any kind until its end. Errors: like `read_file`; `what`
-/// names it.
-expected<std::string> read_descriptor(int fd, const std::string& what, std::size_t most);
+/// The names of all variables of the process environment.
+std::vector<std::string> environment_names();
 
 /// Reads STATE_DIR/*.json in the order of their names, then MCP_SERVERS_CONFIG. Files that can't be
-/// read are problems of the catalogue.
-server_catalogue load_catalogue(const settings& config, const std::string& home,
+/// read, or that others could have written, are problems of the catalogue and close its policy.
+server_catalogue load_catalogue(const settings& config, const account& who,
                                 const std::string& executable);
 
 } // namespace bulkhead

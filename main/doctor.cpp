@@ -40,6 +40,17 @@ std::string constraint_lines(const std::vector<constraint_row>& rows) {
   return text;
 }
 
+std::string configuration_lines(const diagnosis& found) {
+  std::string text;
+  for (const auto& remark : found.remarks) {
+    text += fmt::format("\nsettings: {}\n", remark);
+  }
+  for (const auto& problem : found.problems) {
+    text += fmt::format("\nconfiguration ({}): {}\n", to_string(problem.kind), to_text(problem));
+  }
+  return text;
+}
+
 std::string conclusion(const diagnosis& found) {
   const auto& rows = found.report->constraints;
   auto broken = std::count_if(rows.begin(), rows.end(), [](const auto& row) { return !row.held; });
@@ -58,29 +69,32 @@ json runtime_object(const runtime_report& report) {
 } // namespace
 
 bool all_is_well(const diagnosis& found) {
+  if (found.swept) {
+    return !found.failure;
+  }
   return found.report &&
          std::all_of(found.report->constraints.begin(), found.report->constraints.end(),
                      [](const auto& row) { return row.held; });
 }
 
 std::string render_doctor_table(const diagnosis& found) {
-  std::string text;
   if (found.swept) {
     const auto& swept = *found.swept;
-    text +=
-        fmt::format("Swept: {} containers, {} processes, {} cgroups, {} folders of dead instances "
-                    "removed.\n\n",
-                    swept.containers, swept.processes, swept.cgroups, swept.folders);
+    return fmt::format(
+        "Swept: {} containers, {} processes, {} cgroups, {} folders of dead instances "
+        "removed.\n",
+        swept.containers, swept.processes, swept.cgroups, swept.folders);
   }
   if (!found.report) {
-    return text + fmt::format("No sandbox can be started.\n{}\n",
-                              found.failure ? found.failure->message : "the reason is unknown");
+    return fmt::format("No sandbox can be started.\n{}\n{}",
+                       found.failure ? found.failure->message : "the reason is unknown",
+                       configuration_lines(found));
   }
-  text += runtime_lines(*found.report) + "\n" + constraint_lines(found.report->constraints);
+  auto text = runtime_lines(*found.report) + "\n" + constraint_lines(found.report->constraints);
   for (const auto& warning : found.report->warnings) {
     text += fmt::format("\nwarning: {}\n", warning);
   }
-  return text + "\n" + conclusion(found);
+  return text + configuration_lines(found) + "\n" + conclusion(found);
 }
 
 std::string render_doctor_json(const diagnosis& found) {
@@ -101,6 +115,15 @@ std::string render_doctor_json(const diagnosis& found) {
       }
       result["constraints"].push_back(std::move(item));
     }
+  }
+  if (!found.remarks.empty()) {
+    result["settings"] = found.remarks;
+  }
+  for (const auto& problem : found.problems) {
+    result["configuration"].push_back({{"kind", to_string(problem.kind)},
+                                       {"file", problem.file},
+                                       {"entry", problem.entry},
+                                       {"message", problem.message}});
   }
   if (found.swept) {
     result["swept"] = {{"containers", found.swept->containers},

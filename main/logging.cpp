@@ -9,6 +9,8 @@
 
 #include <spdlog/sinks/base_sink.h>
 
+#include "protocol/printable.hpp"
+
 namespace bulkhead {
 
 namespace {
@@ -57,27 +59,6 @@ spdlog::level::level_enum level_of(log_level level) {
 }
 
 } // namespace
-
-std::string printable(std::string_view text) {
-  std::string result;
-  result.reserve(text.size());
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    auto byte = static_cast<unsigned char>(text[i]);
-    bool c1 = byte == 0xC2 && i + 1 < text.size() &&
-              static_cast<unsigned char>(text[i + 1]) >= 0x80 &&
-              static_cast<unsigned char>(text[i + 1]) < 0xA0;
-    if (c1) {
-      // U+0080 to U+009F: some terminals take them for escapes.
-      result += "\xEF\xBF\xBD";
-      ++i;
-    } else if ((byte < 0x20 && byte != '\n' && byte != '\t') || byte == 0x7F) {
-      result += "\xEF\xBF\xBD";
-    } else {
-      result += text[i];
-    }
-  }
-  return result;
-}
 
 std::shared_ptr<spdlog::logger> make_logger(log_level level) {
   auto logger = std::make_shared<spdlog::logger>("bulkhead", std::make_shared<stderr_sink>());

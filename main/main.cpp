@@ -2,21 +2,27 @@
 //  1. standard descriptors: fd 1 is kept for what was asked for, and everything else that prints
 //  goes to stderr
 //  2. the command line, and the file that `run` names (root may read what the account may not)
-//  3. settings from the environment
-//  4. the account: root is given up
+//  3. the account: root is given up
+//  4. settings from the environment
 //  5. signals are blocked for all threads to come
 //  6. the application: instance lock, catalogue, I/O thread, actor system, supervisor and its tree
 //  7. the command
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
+#include <new>
+#include <system_error>
 
 #include <fmt/format.h>
 
+#include "actors/trusted_file.hpp"
 #include "main/account.hpp"
 #include "main/application.hpp"
 #include "main/command_line.hpp"
@@ -52,9 +58,39 @@ standard_descriptors settle_descriptors() {
   return result;
 }
 
-int complain(const error& reason) {
-  write_all(STDERR_FILENO, fmt::format("bulkhead: {}\n", reason.message));
+int refuse(const error& reason) {
+  complain(reason.message);
   return 2;
+}
+
+/// The settings with what is worth a word about the variables.
+tl::expected<settings, std::vector<error>> settings_of(const account& who) {
+  auto config = read_settings(environment_variable, who.home);
+  if (config) {
+    auto unknown = unknown_variables(environment_names());
+    config->remarks.insert(config->remarks.end(), unknown.begin(), unknown.end());
+  }
+  return config;
+}
+
+void log_start(application& app, const account& who) {
+  auto& log = *app.env()->log;
+  if (who.changed) {
+    log.info("started as root, running as account \"{}\" (state in {})", who.name,
+             app.env()->config.state_dir);
+  }
+}
+
+/// Once; commands that show these themselves don't.
+void log_problems(application& app) {
+  auto& log = *app.env()->log;
+  for (const auto& remark : app.env()->config.remarks) {
+    log.warn("{}", remark);
+  }
+  for (const auto& problem : app.catalogue()->problems) {
+    log.log(problem.kind == problem_kind::error ? spdlog::level::warn : spdlog::level::info, "{}",
+            to_text(problem));
+  }
 }
 
 /// A script may also be a pipe: the user names it, and waits for it.
@@ -77,25 +113,25 @@ int run_command(const command_line& line, const settings& config, const account&
   using verb = command_line::verb;
   if (line.what == verb::image_build) {
     auto runtime_dir = make_runtime_dir(who);
-    return runtime_dir ? build_image(line, config, *runtime_dir) : complain(runtime_dir.error());
+    return runtime_dir ? build_image(line, config, *runtime_dir) : refuse(runtime_dir.error());
   }
   stop_signal stop;
   auto app = application::start(who, config, stop);
   if (!app) {
-    return complain(app.error());
+    return refuse(app.error());
   }
-  if (who.changed) {
-    (*app)->env()->log->info("started as root, running as account \"{}\" (state in {})", who.name,
-                             config.state_dir);
+  log_start(**app, who);
+  if (line.what == verb::stdio || line.what == verb::run) {
+    log_problems(**app);
   }
   auto run = [&] {
     switch (line.what) {
     case verb::run:
       return run_file(**app, stop, line, std::move(code), fds.out);
     case verb::doctor:
-      return run_doctor(**app, line, fds.out);
+      return run_doctor(**app, stop, line, fds.out);
     case verb::servers:
-      return show_servers(**app, line, fds.out);
+      return show_servers(**app, stop, line, fds.out);
     default:
       return serve_stdio(**app, stop, fds.in, fds.out);
     }
@@ -103,26 +139,46 @@ int run_command(const command_line& line, const settings& config, const account&
   return (*app)->leave_with(run());
 }
 
+/// Some descriptors short, the engine would fail here and there in odd ways. Errors: limit.
+expected<void> have_descriptors() {
+  constexpr rlim_t least = 64;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= least) {
+    return {};
+  }
+  limit.rlim_cur = std::min(limit.rlim_max, least);
+  if (limit.rlim_cur == least && ::setrlimit(RLIMIT_NOFILE, &limit) == 0) {
+    return {};
+  }
+  return fail(errc::limit,
+              fmt::format("at most {} open files are allowed here, and at least {} are "
+                          "needed; raise the limit (ulimit -n)",
+                          limit.rlim_max, least));
+}
+
 int start(int argc, char** argv) {
+  if (auto enough = have_descriptors(); !enough) {
+    return refuse(enough.error());
+  }
   auto fds = settle_descriptors();
   auto line = parse_command_line(argc, argv, fds.out);
   std::string code;
   if (line.what == command_line::verb::run) {
     auto text = read_code(line, fds.in);
     if (!text) {
-      return complain(text.error());
+      return refuse(text.error());
     }
     code = std::move(*text);
   }
   auto stay_root = environment_variable("MCP_BRIDGE_ALLOW_ROOTFUL").value_or("") == "1";
   auto who = settle_account(line.account, stay_root);
   if (!who) {
-    return complain(who.error());
+    return refuse(who.error());
   }
-  auto config = read_settings(environment_variable, who->home);
+  auto config = settings_of(*who);
   if (!config) {
     for (const auto& problem : config.error()) {
-      complain(problem);
+      refuse(problem);
     }
     return 2;
   }
@@ -137,5 +193,17 @@ int start(int argc, char** argv) {
 } // namespace bulkhead
 
 int main(int argc, char** argv) {
-  return bulkhead::start(argc, argv);
+  // Whatever the machine refuses (descriptors, threads, memory) is told rather than a crash.
+  try {
+    return bulkhead::start(argc, argv);
+  } catch (const std::system_error& refused) {
+    bool descriptors = refused.code() == std::errc::too_many_files_open;
+    bulkhead::complain(fmt::format(
+        "{}{}", refused.what(), descriptors ? "; raise the limit of open files (ulimit -n)" : ""));
+  } catch (const std::bad_alloc&) {
+    bulkhead::complain("there isn't enough memory to go on");
+  } catch (const std::exception& failure) {
+    bulkhead::complain(failure.what());
+  }
+  return 1;
 }

@@ -1,6 +1,8 @@
+#include <algorithm>
+#include <atomic>
 #include <csignal>
 #include <cstring>
-#include <future>
+#include <memory>
 
 #include <unistd.h>
 
@@ -9,8 +11,9 @@
 
 #include "actors/errors.hpp"
 #include "main/commands.hpp"
-#include "main/logging.hpp"
+#include "protocol/printable.hpp"
 #include "protocol/run_answer.hpp"
+#include "protocol/run_python.hpp"
 
 namespace bulkhead {
 
@@ -19,12 +22,17 @@ using namespace std::chrono_literals;
 namespace {
 
 /// Writes a run's output where the user wants it. It waits for the descriptor, hence has a thread
-/// of its own; while it waits, the run's output waits in the sandbox.
-output_observer_actor::behavior_type console(output_observer_actor::pointer, int out) {
+/// of its own; while it waits, the run's output waits in the sandbox. The first failure of `out`
+/// goes to `failure`.
+output_observer_actor::behavior_type console(output_observer_actor::pointer, int out,
+                                             std::shared_ptr<std::atomic<int>> failure) {
   return {
-      [out](const guest_output& output) {
+      [out, failure](const guest_output& output) {
         int fd = output.stream == stream_id::out ? out : STDERR_FILENO;
-        write_all(fd, ::isatty(fd) != 0 ? printable(output.bytes) : output.bytes);
+        int lost = write_all(fd, ::isatty(fd) != 0 ? printable(output.bytes) : output.bytes);
+        if (lost != 0 && fd == out && *failure == 0) {
+          *failure = lost;
+        }
         return caf::ok_atom::value;
       },
   };
@@ -55,17 +63,12 @@ expected<std::vector<std::string>> resolve_servers(const server_catalogue& catal
                                                    const std::vector<std::string>& wanted) {
   std::vector<std::string> names;
   for (const auto& name : wanted) {
-    const auto* entry = catalogue.find(name);
-    if (entry == nullptr) {
-      return fail(errc::not_found,
-                  fmt::format("no MCP server \"{}\" is configured; see: bulkhead servers", name));
+    auto found = find_server(name, catalogue);
+    if (!found) {
+      return fail(found.error().code, "--server: " + found.error().message);
     }
-    if (auto verdict = allows_server(catalogue.rules, entry->name); !verdict.allowed) {
-      return fail(errc::denied,
-                  fmt::format("MCP server \"{}\" is denied by policy: {}", name, verdict.rule));
-    }
-    if (std::find(names.begin(), names.end(), entry->name) == names.end()) {
-      names.push_back(entry->name);
+    if (std::find(names.begin(), names.end(), *found) == names.end()) {
+      names.push_back(std::move(*found));
     }
   }
   return names;
@@ -74,23 +77,45 @@ expected<std::vector<std::string>> resolve_servers(const server_catalogue& catal
 run_answer wait_for_answer(application& app, stop_signal& stop, const run_request& request) {
   auto run = app.starter()(request);
   auto answer = std::make_shared<run_answer>();
-  auto watcher = app.system().spawn([=, &stop](caf::event_based_actor* self) {
-    // Starting a container has its own budget, so this is for a run that never answers.
-    self->request(run, request.timeout + 5min, run_atom::value)
-        .then(
-            [=, &stop](run_answer& result) {
-              *answer = std::move(result);
-              stop.notify();
-            },
-            [=, &stop](const caf::error& reason) {
-              answer->status = run_status::error;
-              answer->failure = from_caf(reason, "run the code");
-              stop.notify();
-            });
-  });
-  if (stop.wait().value_or(0) != 0) {
-    caf::anon_send(run, cancel_atom::value);
-    stop.wait(2s);
+  // Starting a container has its own budget, so this is for a run that never answers.
+  auto longest = request.timeout + 5min;
+  auto watcher =
+      app.system().spawn([=, &stop, output = request.output](caf::event_based_actor* self) {
+        self->request(run, longest, run_atom::value)
+            .then(
+                [=, &stop](run_answer& result) {
+                  *answer = std::move(result);
+                  // What was written last may still be with the console.
+                  auto done = [&stop] { stop.notify(); };
+                  if (!output) {
+                    done();
+                    return;
+                  }
+                  self->request(output, caf::infinite, guest_output{})
+                      .then([=](caf::ok_atom) { done(); }, [=](const caf::error&) { done(); });
+                },
+                [=, &stop](const caf::error& reason) {
+                  answer->status = run_status::error;
+                  answer->failure = from_caf(reason, "run the code");
+                  stop.notify();
+                });
+      });
+  auto signal = stop.wait().value_or(0);
+  if (signal == 0) {
+    return *answer;
+  }
+  caf::anon_send(run, cancel_atom::value);
+  auto answered = stop.wait(2s) == 0;
+  caf::anon_send_exit(watcher, caf::exit_reason::kill);
+  if (!answered) {
+    answer = std::make_shared<run_answer>(); // the run's own may still be written
+    answer->status = run_status::cancelled;
+  }
+  if (answer->status == run_status::cancelled) {
+    // To the engine, whoever asks it is a client.
+    answer->failure = error{errc::cancelled, signal == SIGINT ? "you interrupted the run"
+                                                              : "a signal ended the run: " +
+                                                                    std::string{strsignal(signal)}};
   }
   return *answer;
 }
@@ -101,28 +126,31 @@ int run_file(application& app, stop_signal& stop, const command_line& line, std:
              int out) {
   auto servers = resolve_servers(*app.catalogue(), line.servers);
   if (!servers) {
-    write_all(STDERR_FILENO, fmt::format("bulkhead: {}\n", servers.error().message));
+    complain(servers.error().message);
     return 2;
   }
   run_request request;
   request.id = app.env()->new_handle();
   request.code = std::move(code);
   request.servers = std::move(*servers);
-  request.timeout = app.env()->config.timeout;
-  if (line.timeout) {
-    request.timeout = std::chrono::milliseconds{static_cast<std::int64_t>(*line.timeout * 1000)};
-  }
+  request.timeout = line.timeout.value_or(app.env()->config.timeout);
+  auto lost = std::make_shared<std::atomic<int>>(0);
   if (!line.json) {
-    request.output = app.system().spawn<caf::detached>(console, out);
+    request.output = app.system().spawn<caf::detached>(console, out, lost);
   }
   auto answer = wait_for_answer(app, stop, request);
+  auto status = exit_status(answer);
   if (line.json) {
-    write_all(out, render_structured(answer) + "\n");
-  } else if (answer.failure) {
-    write_all(STDERR_FILENO, fmt::format("bulkhead: {}: {}\n", to_string(answer.status),
-                                         printable(answer.failure->message)));
+    return write_answer(out, printable(render_structured(answer)) + "\n", status);
   }
-  return exit_status(answer);
+  if (answer.failure) {
+    complain(fmt::format("{}: {}", to_string(answer.status), answer.failure->message));
+  }
+  if (*lost != 0) {
+    complain(fmt::format("write to standard output: {}", strerror(*lost)));
+    return status == 0 ? 1 : status;
+  }
+  return status;
 }
 
 } // namespace bulkhead

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <memory>
+#include <optional>
 
 #include <caf/all.hpp>
 #include <fmt/format.h>
@@ -6,7 +8,7 @@
 
 #include "actors/errors.hpp"
 #include "main/commands.hpp"
-#include "main/logging.hpp"
+#include "protocol/printable.hpp"
 
 namespace bulkhead {
 
@@ -23,24 +25,67 @@ struct listed_server {
   std::string failure;
 };
 
-void fetch_tools(application& app, std::vector<listed_server>& servers) {
-  caf::scoped_actor self{app.system()};
-  auto registry = app.services().registry;
-  for (auto& server : servers) {
-    auto budget = server.entry->start_timeout + 5s;
-    auto failed = [&](const caf::error& reason) {
+/// Asks one allowed server after the other for its tools; `servers` is complete once `stop` is
+/// notified.
+struct tool_fetcher : std::enable_shared_from_this<tool_fetcher> {
+  catalogue_ptr catalogue;
+  client_registry_actor registry;
+  stop_signal* stop = nullptr;
+  std::vector<listed_server> servers;
+  std::size_t next = 0;
+
+  void proceed(caf::event_based_actor* self) {
+    while (next < servers.size() &&
+           !allows_server(catalogue->rules, servers[next].entry->name).allowed) {
+      ++next;
+    }
+    if (next == servers.size()) {
+      stop->notify();
+      return;
+    }
+    auto mine = shared_from_this();
+    auto budget = servers[next].entry->start_timeout + 5s;
+    auto failed = [=](const caf::error& reason) {
+      auto& server = mine->servers[mine->next++];
       server.failure = from_caf(reason, "list the tools of " + server.entry->name).message;
+      mine->proceed(self);
     };
-    self->request(registry, 10s, client_atom::value, server.entry->name)
-        .receive(
-            [&](const mcp_client_actor& client) {
+    self->request(registry, 10s, client_atom::value, servers[next].entry->name)
+        .then(
+            [=](const mcp_client_actor& client) {
               auto due = deadline::at(std::chrono::steady_clock::now() + budget);
               self->request(client, budget + 1s, documents_atom::value, due)
-                  .receive([&](const documents_ptr& documents) { server.documents = documents; },
-                           failed);
+                  .then(
+                      [=](const documents_ptr& documents) {
+                        mine->servers[mine->next++].documents = documents;
+                        mine->proceed(self);
+                      },
+                      failed);
             },
             failed);
   }
+};
+
+/// The servers of the catalogue, with their tools if those are wanted; nothing when a signal came
+/// first.
+std::optional<std::vector<listed_server>> list_servers(application& app, stop_signal& stop,
+                                                       bool tools) {
+  auto fetcher = std::make_shared<tool_fetcher>();
+  fetcher->catalogue = app.catalogue();
+  for (const auto& entry : app.catalogue()->servers) {
+    fetcher->servers.push_back({&entry, nullptr, {}});
+  }
+  if (tools) {
+    fetcher->registry = app.services().registry;
+    fetcher->stop = &stop;
+    auto asker =
+        app.system().spawn([fetcher](caf::event_based_actor* self) { fetcher->proceed(self); });
+    if (stop.wait().value_or(0) != 0) {
+      caf::anon_send_exit(asker, caf::exit_reason::kill);
+      return {};
+    }
+  }
+  return fetcher->servers;
 }
 
 json as_json(const server_catalogue& catalogue, const std::vector<listed_server>& servers) {
@@ -48,9 +93,16 @@ json as_json(const server_catalogue& catalogue, const std::vector<listed_server>
   for (const auto& server : servers) {
     const auto& entry = *server.entry;
     auto verdict = allows_server(catalogue.rules, entry.name);
-    json row{{"name", entry.name},       {"alias", entry.alias},
-             {"command", entry.command}, {"description", entry.description},
-             {"source", entry.source},   {"allowed", verdict.allowed}};
+    json row{{"name", entry.name},
+             {"alias", entry.alias},
+             {"command", entry.command},
+             {"args", entry.shown_args},
+             {"description", entry.description},
+             {"source", entry.source},
+             {"allowed", verdict.allowed}};
+    if (!verdict.allowed) {
+      row["deniedBy"] = verdict.rule;
+    }
     if (server.documents) {
       for (const auto& tool : server.documents->tools) {
         row["tools"].push_back(
@@ -64,17 +116,40 @@ json as_json(const server_catalogue& catalogue, const std::vector<listed_server>
     }
     result["servers"].push_back(std::move(row));
   }
+  for (const auto& entry : catalogue.disabled) {
+    result["disabled"].push_back({{"name", entry.name}, {"source", entry.source}});
+  }
   for (const auto& problem : catalogue.problems) {
-    result["problems"].push_back(
-        {{"file", problem.file}, {"entry", problem.entry}, {"message", problem.message}});
+    result["problems"].push_back({{"kind", to_string(problem.kind)},
+                                  {"file", problem.file},
+                                  {"entry", problem.entry},
+                                  {"message", problem.message}});
   }
   return result;
+}
+
+/// A command as it would be typed, secrets masked; for people, not for a shell.
+std::string command_text(const server_entry& entry) {
+  auto text = entry.command;
+  for (const auto& argument : entry.shown_args) {
+    bool plain = !argument.empty() && argument.find_first_of(" \t\n\"'") == std::string::npos;
+    text += plain ? " " + argument
+                  : " " + json(argument).dump(-1, ' ', false, json::error_handler_t::replace);
+  }
+  return text;
+}
+
+/// The rule that denies, unless it is the same for all and told apart.
+std::string rule_text(const server_catalogue& catalogue, const policy_verdict& verdict) {
+  return catalogue.rules.closed.empty() ? ": " + verdict.rule : std::string{};
 }
 
 std::string as_text(const server_catalogue& catalogue, const std::vector<listed_server>& servers,
                     const std::string& state_dir) {
   std::string text;
-  if (servers.empty()) {
+  if (!catalogue.rules.closed.empty()) {
+    text = "Nothing is allowed: see the errors below.\n";
+  } else if (servers.empty() && catalogue.disabled.empty()) {
     text = fmt::format("No MCP servers are configured. Put a file with \"mcpServers\" into {}.\n",
                        state_dir);
   }
@@ -83,8 +158,8 @@ std::string as_text(const server_catalogue& catalogue, const std::vector<listed_
     auto verdict = allows_server(catalogue.rules, entry.name);
     text += fmt::format(
         "{}{}\n    code sees: mcp_{}\n    starts:    {}\n    from:      {}\n", entry.name,
-        verdict.allowed ? "" : fmt::format("  (denied by policy: {})", verdict.rule), entry.alias,
-        entry.command, entry.source);
+        verdict.allowed ? "" : fmt::format("  (denied by policy{})", rule_text(catalogue, verdict)),
+        entry.alias, command_text(entry), entry.source);
     if (!server.failure.empty()) {
       text += fmt::format("    error:     {}\n", server.failure);
     }
@@ -92,40 +167,39 @@ std::string as_text(const server_catalogue& catalogue, const std::vector<listed_
       for (const auto& tool : server.documents->tools) {
         auto allowed = allows_tool(catalogue.rules, entry.name, tool.name);
         auto summary = tool.description.substr(0, tool.description.find('\n'));
-        text += fmt::format("    {}{}  {}\n", tool_signature(tool),
-                            allowed.allowed ? ""
-                                            : fmt::format("  (denied by policy: {})", allowed.rule),
-                            summary.substr(0, 100));
+        text += fmt::format(
+            "    {}{}  {}\n", tool_signature(tool),
+            allowed.allowed ? ""
+                            : fmt::format("  (denied by policy{})", rule_text(catalogue, allowed)),
+            summary.substr(0, 100));
       }
     }
   }
+  for (const auto& entry : catalogue.disabled) {
+    text += fmt::format("{}  (disabled)\n    from:      {}\n", entry.name, entry.source);
+  }
   for (const auto& problem : catalogue.problems) {
-    text += fmt::format("problem: {}{}{}: {}\n", problem.file, problem.entry.empty() ? "" : ": ",
-                        problem.entry, problem.message);
+    text += fmt::format("{}: {}\n", to_string(problem.kind), to_text(problem));
   }
   return text;
 }
 
 } // namespace
 
-int show_servers(application& app, const command_line& line, int out) {
+int show_servers(application& app, stop_signal& stop, const command_line& line, int out) {
   const auto& catalogue = *app.catalogue();
-  std::vector<listed_server> servers;
-  for (const auto& entry : catalogue.servers) {
-    servers.push_back({&entry, nullptr, {}});
+  auto servers = list_servers(app, stop, line.tools);
+  if (!servers) {
+    complain("interrupted");
+    return 130;
   }
-  if (line.tools) {
-    fetch_tools(app, servers);
-  }
-  if (line.json) {
-    write_all(out, as_json(catalogue, servers).dump(2, ' ', false, json::error_handler_t::replace) +
-                       "\n");
-  } else {
-    write_all(out, printable(as_text(catalogue, servers, app.env()->config.state_dir)));
-  }
-  auto failed = std::any_of(servers.begin(), servers.end(),
+  auto text =
+      line.json
+          ? as_json(catalogue, *servers).dump(2, ' ', false, json::error_handler_t::replace) + "\n"
+          : as_text(catalogue, *servers, app.env()->config.state_dir);
+  auto failed = std::any_of(servers->begin(), servers->end(),
                             [](const auto& server) { return !server.failure.empty(); });
-  return failed || !catalogue.problems.empty() ? 1 : 0;
+  return write_answer(out, printable(text), failed || catalogue.has_errors() ? 1 : 0);
 }
 
 } // namespace bulkhead

@@ -22,6 +22,8 @@ class scanner {
 public:
   scanner(std::string_view text, const scan_limits& limits) : text_{text}, limits_{limits} {}
 
+  const json_fault& fault() const { return fault_; }
+
   expected<json_outline> run() {
     if (text_.size() > limits_.bytes) {
       return fail(errc::too_large, fmt::format("a JSON text of {} bytes is over the limit of {} "
@@ -71,6 +73,8 @@ private:
 
   bool malformed_at(std::size_t offset, std::string_view why) {
     error_ = {errc::malformed, fmt::format("no valid JSON at byte {}: {}", offset, why)};
+    fault_.offset = offset;
+    fault_.why = why;
     return false;
   }
 
@@ -78,6 +82,8 @@ private:
     error_ = {errc::too_large, fmt::format("a JSON text with more than {} {} at byte {}; simplify "
                                            "the data or send it in parts",
                                            limit, what, at_)};
+    fault_.offset = at_;
+    fault_.why = fmt::format("more than {} {}", limit, what);
     return false;
   }
 
@@ -111,6 +117,7 @@ private:
   std::deque<std::string> decoded_; ///< names of `keys_` that hold escapes
   json_outline outline_;
   error error_;
+  json_fault fault_;
 };
 
 bool scanner::scan() {
@@ -333,6 +340,7 @@ bool scanner::unique_keys(std::size_t first) {
   if (twin == keys_.end()) {
     return true;
   }
+  fault_.duplicate_key = twin->name;
   return malformed_at(std::max(twin->offset, std::next(twin)->offset),
                       "a key that its object already has");
 }
@@ -348,8 +356,14 @@ std::string_view json_outline::find(std::string_view key) const {
   return {};
 }
 
-expected<json_outline> scan_json(std::string_view text, const scan_limits& limits) {
-  return scanner{text, limits}.run();
+expected<json_outline> scan_json(std::string_view text, const scan_limits& limits,
+                                 json_fault* fault) {
+  scanner scan{text, limits};
+  auto result = scan.run();
+  if (fault != nullptr) {
+    *fault = scan.fault();
+  }
+  return result;
 }
 
 std::string decode_json_string(std::string_view token) {

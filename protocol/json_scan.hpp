@@ -36,12 +36,21 @@ struct json_outline {
   std::string_view find(std::string_view key) const;
 };
 
+/// Where and why a text was refused, for who shows the place in a file.
+struct json_fault {
+  std::size_t offset = 0;
+  std::string why;
+  std::string duplicate_key; ///< decoded; empty when the fault is another
+};
+
 /// Checks that `text` is one JSON value (RFC 8259) in valid UTF-8 without duplicate keys in any
 /// object, within the limits, using memory for open objects' keys only and no recursion. Escapes of
 /// lone surrogates are refused because no UTF-8 can hold them, and so is a byte order mark.
 /// A number may lie outside what a double holds: who builds a DOM of the text must expect that.
-/// Errors: malformed (with the byte offset), too_large (naming the limit).
-expected<json_outline> scan_json(std::string_view text, const scan_limits& limits);
+/// Errors: malformed (with the byte offset), too_large (naming the limit); `fault`, unless null, is
+/// told the same in parts.
+expected<json_outline> scan_json(std::string_view text, const scan_limits& limits,
+                                 json_fault* fault = nullptr);
 
 /// The decoded string of a scanned JSON string token, quotes included in `token`; empty for others.
 std::string decode_json_string(std::string_view token);

@@ -57,7 +57,12 @@ std::string describe_servers(const server_catalogue& catalogue) {
     text += fmt::format("- `{}` → `mcp_{}`", entry.name, entry.alias);
     text += entry.description.empty() ? "\n" : fmt::format(": {}\n", entry.description);
   }
-  return any ? text : text + "None.\n";
+  if (any) {
+    return text;
+  }
+  return text + (catalogue.rules.closed.empty()
+                     ? std::string{"None.\n"}
+                     : fmt::format("None: {}\n", catalogue.rules.closed));
 }
 
 } // namespace

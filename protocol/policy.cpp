@@ -56,6 +56,9 @@ bool glob_match(std::string_view glob, std::string_view text) {
 }
 
 policy_verdict allows_server(const policy& rules, std::string_view server) {
+  if (!rules.closed.empty()) {
+    return {false, rules.closed};
+  }
   for (const auto& pattern : rules.deny) {
     auto parts = split(pattern);
     if (parts.whole_server() && glob_match(parts.server, server)) {
@@ -72,6 +75,9 @@ policy_verdict allows_server(const policy& rules, std::string_view server) {
 }
 
 policy_verdict allows_tool(const policy& rules, std::string_view server, std::string_view tool) {
+  if (!rules.closed.empty()) {
+    return {false, rules.closed};
+  }
   auto matches = [&](const std::string& pattern) {
     auto parts = split(pattern);
     return glob_match(parts.server, server) && glob_match(parts.tool, tool);

@@ -12,6 +12,9 @@ namespace bulkhead {
 struct policy {
   std::vector<std::string> allow;
   std::vector<std::string> deny;
+  /// Not empty: nothing is allowed, whatever the lists say, and this is why. For a configuration
+  /// that can't be read or understood may have meant to deny anything.
+  std::string closed = {};
   friend bool operator==(const policy&, const policy&) = default;
 };
 

@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "protocol/config_keys.hpp"
+#include "protocol/edit_distance.hpp"
 #include "protocol/json_scan.hpp"
 #include "protocol/json_text.hpp"
 #include "protocol/policy.hpp"
@@ -37,7 +39,8 @@ constexpr std::string_view description =
 
 /// The servers one call may name; far above any sensible use.
 constexpr std::size_t most_servers = 256;
-constexpr std::size_t longest_server_name = 256;
+/// Above any name or alias there can be.
+constexpr std::size_t longest_name_asked = 256;
 /// Names that an error text lists before it says how many more there are.
 constexpr std::size_t names_listed = 20;
 
@@ -160,9 +163,12 @@ std::vector<std::string_view> allowed_servers(const server_catalogue& catalogue)
   return names;
 }
 
-std::string list_names(std::vector<std::string_view> names) {
+std::string list_names(std::vector<std::string_view> names, const server_catalogue& catalogue) {
+  if (names.empty() && !catalogue.rules.closed.empty()) {
+    return catalogue.rules.closed;
+  }
   if (names.empty()) {
-    return "none are configured";
+    return catalogue.servers.empty() ? "none are configured" : "policy allows none";
   }
   auto more = names.size() > names_listed ? names.size() - names_listed : 0;
   names.resize(names.size() - more);
@@ -170,12 +176,18 @@ std::string list_names(std::vector<std::string_view> names) {
   return more == 0 ? text : fmt::format("{} and {} more", text, more);
 }
 
-tl::unexpected<error> unknown_server(const std::string& name, const server_catalogue& catalogue) {
+tl::unexpected<error> unknown_server(std::string_view name, const server_catalogue& catalogue) {
+  for (const auto& entry : catalogue.disabled) {
+    if (entry.name == name) {
+      return fail(errc::not_found,
+                  fmt::format("MCP server \"{}\" is disabled in {}", name, entry.source));
+    }
+  }
   auto names = allowed_servers(catalogue);
   auto likely = closest_name(name, names);
   auto hint = likely.empty() ? std::string{} : fmt::format("did you mean \"{}\"? ", likely);
-  return fail(errc::not_found, fmt::format("servers: there is no MCP server \"{}\"; {}{}", name,
-                                           hint, list_names(std::move(names))));
+  return fail(errc::not_found, fmt::format("there is no MCP server \"{}\"; {}{}", shown_name(name),
+                                           hint, list_names(std::move(names), catalogue)));
 }
 
 expected<std::string> read_server(std::string_view token, const server_catalogue& catalogue) {
@@ -183,21 +195,11 @@ expected<std::string> read_server(std::string_view token, const server_catalogue
     return invalid(
         fmt::format("servers must be an array of server names, got {} in it", kind_of(token)));
   }
-  auto name = decode_json_string(token);
-  if (name.empty() || name.size() > longest_server_name) {
-    return invalid(fmt::format("servers: a server name has 1 to {} bytes, got {}",
-                               longest_server_name, name.size()));
+  auto found = find_server(decode_json_string(token), catalogue);
+  if (!found) {
+    return fail(found.error().code, "servers: " + found.error().message);
   }
-  const auto* entry = catalogue.find(name);
-  auto verdict = allows_server(catalogue.rules, entry == nullptr ? name : entry->name);
-  if (entry != nullptr && !verdict.allowed) {
-    return fail(errc::denied, fmt::format("servers: \"{}\" is denied by the user's policy ({})",
-                                          entry->name, verdict.rule));
-  }
-  if (entry == nullptr) {
-    return unknown_server(name, catalogue);
-  }
-  return entry->name;
+  return found;
 }
 
 expected<std::vector<std::string>> read_servers(std::string_view token,
@@ -237,6 +239,22 @@ tl::unexpected<error> unknown_argument(std::string_view name) {
 }
 
 } // namespace
+
+expected<std::string> find_server(std::string_view name, const server_catalogue& catalogue) {
+  if (name.empty() || name.size() > longest_name_asked) {
+    return invalid(
+        fmt::format("a server name has 1 to {} bytes, got {}", longest_name_asked, name.size()));
+  }
+  const auto* entry = catalogue.find(name);
+  if (entry == nullptr) {
+    return unknown_server(name, catalogue);
+  }
+  if (auto verdict = allows_server(catalogue.rules, entry->name); !verdict.allowed) {
+    return fail(errc::denied, fmt::format("\"{}\" is denied by the user's policy ({})", entry->name,
+                                          verdict.rule));
+  }
+  return entry->name;
+}
 
 std::string run_python_definition(const settings& config) {
   return fmt::format(
@@ -279,33 +297,6 @@ expected<python_call> read_python_call(std::string_view arguments,
     return tl::unexpected<error>(std::move(timeout.error()));
   }
   return python_call{std::move(*code), std::move(*servers), *timeout};
-}
-
-std::string_view closest_name(std::string_view name,
-                              const std::vector<std::string_view>& candidates) {
-  // Levenshtein distance, row by row; up to a third of the name may differ.
-  std::string_view best;
-  std::size_t least = std::max<std::size_t>(1, name.size() / 3) + 1;
-  std::vector<std::size_t> row;
-  for (auto candidate : candidates) {
-    row.resize(candidate.size() + 1);
-    for (std::size_t j = 0; j < row.size(); ++j) {
-      row[j] = j;
-    }
-    for (std::size_t i = 0; i < name.size(); ++i) {
-      auto diagonal = std::exchange(row[0], i + 1);
-      for (std::size_t j = 0; j < candidate.size(); ++j) {
-        auto changed = diagonal + (name[i] == candidate[j] ? 0 : 1);
-        diagonal = row[j + 1];
-        row[j + 1] = std::min({row[j] + 1, row[j + 1] + 1, changed});
-      }
-    }
-    if (row.back() < least) {
-      least = row.back();
-      best = candidate;
-    }
-  }
-  return best;
 }
 
 } // namespace bulkhead

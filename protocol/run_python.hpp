@@ -27,15 +27,15 @@ struct python_call {
   friend bool operator==(const python_call&, const python_call&) = default;
 };
 
+/// The raw name of the server that `name`, a raw name or an alias, stands for. Errors, with what it
+/// may have been meant to be: invalid_argument, not_found, denied (naming the rule).
+expected<std::string> find_server(std::string_view name, const server_catalogue& catalogue);
+
 /// Reads the arguments of a call, `arguments` being a scanned JSON object or empty. Errors name the
 /// argument, what came and what is expected: invalid_argument, too_large, not_found (a server that
 /// isn't configured), denied (by policy, naming the rule).
 expected<python_call> read_python_call(std::string_view arguments,
                                        const server_catalogue& catalogue, const settings& config,
                                        const limits& bounds);
-
-/// The one of `candidates` that `name` is likely a misspelling of; empty when none is close.
-std::string_view closest_name(std::string_view name,
-                              const std::vector<std::string_view>& candidates);
 
 } // namespace bulkhead

@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "protocol/config_keys.hpp"
+#include "protocol/edit_distance.hpp"
 #include "protocol/json_scan.hpp"
 #include "protocol/server_entry_reader.hpp"
 
@@ -20,16 +22,6 @@ constexpr std::size_t longest_pattern = 512;
 
 bool is_control(char c) {
   return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
-}
-
-/// A name as problems show it: short, and harmless to a terminal.
-std::string shown(std::string_view name) {
-  constexpr std::size_t longest = longest_server_name;
-  std::string result;
-  for (char c : name.substr(0, longest)) {
-    result += is_control(c) ? '?' : c;
-  }
-  return name.size() > longest ? result + "…" : result;
 }
 
 std::string name_problem(std::string_view name) {
@@ -49,25 +41,43 @@ std::string name_problem(std::string_view name) {
   return {};
 }
 
-/// "line 3, column 7" of the first syntax error; empty if the text is no syntax error's.
-std::string error_position(std::string_view text) {
-  auto discard = [](int, json::parse_event_t, json&) { return false; };
-  try {
-    [[maybe_unused]] auto nothing = json::parse(text, discard);
-    return {};
-  } catch (const json::parse_error& caught) {
-    // The exception's own text quotes the file, which may hold secrets: only its place is used.
-    auto before = text.substr(0, caught.byte > 0 ? caught.byte - 1 : 0);
-    auto line_start = before.rfind('\n') + 1; // npos + 1 is 0
-    return fmt::format("line {}, column {}", std::count(before.begin(), before.end(), '\n') + 1,
-                       before.size() - line_start + 1);
+/// "line 3, column 7" of a byte of `text`.
+std::string position(std::string_view text, std::size_t offset) {
+  auto before = text.substr(0, offset);
+  auto line_start = before.rfind('\n') + 1; // npos + 1 is 0
+  return fmt::format("line {}, column {}", std::count(before.begin(), before.end(), '\n') + 1,
+                     before.size() - line_start + 1);
+}
+
+/// UTF-16 and UTF-32 start with a byte order mark, or have zeros in what would be ASCII.
+bool is_wide_text(std::string_view text) {
+  using namespace std::string_view_literals;
+  return text.starts_with("\xFF\xFE"sv) || text.starts_with("\xFE\xFF"sv) ||
+         text.substr(0, 4).find('\0') != std::string_view::npos;
+}
+
+std::vector<std::string> keys_of(const json& object) {
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : object.items()) {
+    keys.push_back(key);
   }
+  return keys;
+}
+
+/// Is it there to restrict anything? `"tools": ["*"]` and empty lists of the disabled aren't.
+bool has_effect(const std::string& key, const json& value) {
+  if (value.is_null() || (key == "tools" && value == json::array({"*"}))) {
+    return false;
+  }
+  bool forbids = key == "deny" || key.starts_with("disabled") || key.starts_with("exclude");
+  return !forbids || !value.is_array() || !value.empty();
 }
 
 /// What the last definition of a name so far says.
 struct candidate {
   std::string file;
   std::optional<server_entry> entry;
+  bool disabled = false;
 };
 
 class catalogue_reader {
@@ -80,72 +90,123 @@ public:
   server_catalogue finish();
 
 private:
-  void report(std::string entry, std::string message) {
-    result_.problems.push_back({file_, std::move(entry), std::move(message)});
+  /// A policy pattern and where it stands.
+  struct placed_pattern {
+    std::string file;
+    std::string key;
+    std::string pattern;
+  };
+
+  void report(std::string entry, std::string message, problem_kind kind = problem_kind::error) {
+    result_.problems.push_back({file_, std::move(entry), std::move(message), kind});
   }
-  void deny_all(const std::string& message) {
-    report("policy", message + "; every server is denied until that is repaired");
-    result_.rules.deny.emplace_back("*");
+  void remark(std::string entry, std::string message) {
+    report(std::move(entry), std::move(message), problem_kind::remark);
+  }
+  void deny_all(std::string entry, const std::string& message) {
+    report(std::move(entry), fmt::format("{}{} every server is denied until that is repaired",
+                                         message, message.ends_with('?') ? "" : ";"));
+    if (result_.rules.closed.empty()) {
+      result_.rules.closed =
+          fmt::format("every server is denied until {} is repaired: {}", file_, message);
+    }
   }
   void read_document(const json& document);
+  void read_top_keys(const json& document);
   void read_servers(const char* key, const json& servers);
   void read_server(const std::string& name, const json& value);
   std::optional<server_entry> usable_entry(const std::string& name, const json& value);
+  bool sound_keys(const std::string& name, const json& value);
   void read_policy(const json& value);
-  bool read_patterns(const json& value, const std::string& key, std::vector<std::string>& target);
+  void read_patterns(const json& value, const std::string& key, std::vector<std::string>& target);
+  void check_patterns();
 
   const environment_lookup& environment_;
   std::string_view home_;
   const self_check& self_;
   std::string file_;
   std::map<std::string, candidate> candidates_;
+  std::vector<placed_pattern> patterns_;
   server_catalogue result_;
 };
 
 void catalogue_reader::read_file(const config_file& file) {
   file_ = file.path;
-  // Looked for in the raw text: a file that can't be read may still have meant to deny something.
-  bool mentions_policy = file.text.find("\"policy\"") != std::string::npos;
-  auto unusable = [&](const std::string& message) {
-    report({}, message);
-    if (mentions_policy) {
-      deny_all("the file can't be read and mentions a policy");
-    }
-  };
+  if (!file.refusal.empty()) {
+    deny_all({}, file.refusal);
+    return;
+  }
   if (file.text.size() > largest_config_file) {
-    unusable(fmt::format("has {} bytes, more than the {} allowed", file.text.size(),
-                         largest_config_file));
+    deny_all({}, fmt::format("has {} bytes, more than the {} allowed", file.text.size(),
+                             largest_config_file));
+    return;
+  }
+  if (is_wide_text(file.text)) {
+    deny_all({}, "is no UTF-8 text; save it as UTF-8");
     return;
   }
   auto text = strip_json_comments(file.text);
-  auto scanned = scan_json(text, scan_limits{.bytes = largest_config_file});
+  json_fault fault;
+  auto scanned = scan_json(text, scan_limits{.bytes = largest_config_file}, &fault);
   if (!scanned) {
-    auto position = error_position(text);
-    unusable(position.empty() ? scanned.error().message
-                              : fmt::format("{}: {}", position, scanned.error().message));
+    // The place alone: the text around it may hold secrets.
+    auto twin = fault.duplicate_key.empty()
+                    ? std::string{}
+                    : fmt::format(" (\"{}\")", shown_name(fault.duplicate_key));
+    deny_all({}, fmt::format("{}: {}{}", position(text, fault.offset), fault.why, twin));
     return;
   }
   if (!scanned->is_object) {
-    unusable("must hold a JSON object with an \"mcpServers\" member");
+    deny_all({}, "must hold a JSON object with an \"mcpServers\" member");
     return;
   }
-  read_document(json::parse(text));
+  json document;
+  try {
+    document = json::parse(text);
+  } catch (const json::exception&) { // all else that it refuses, the scan did
+    deny_all({}, "holds a number that is too large");
+    return;
+  }
+  read_document(document);
 }
 
 void catalogue_reader::read_document(const json& document) {
-  bool any = false;
   for (const char* key : {"mcpServers", "servers"}) {
     if (auto servers = document.find(key); servers != document.end()) {
-      any = true;
       read_servers(key, *servers);
     }
   }
   if (auto rules = document.find("policy"); rules != document.end()) {
-    any = true;
     read_policy(*rules);
   }
-  if (!any) {
+  read_top_keys(document);
+}
+
+void catalogue_reader::read_top_keys(const json& document) {
+  bool used = false;
+  std::vector<std::string> others;
+  for (const auto& key : keys_of(document)) {
+    auto kind = classify_top_key(key);
+    used = used || kind != top_key::other;
+    if (kind == top_key::policy_mistake) {
+      bool outside = key.size() < 8 && (key.starts_with("allow") || key.starts_with("den"));
+      deny_all({}, outside ? fmt::format("has \"{}\" outside of a policy; write \"policy\": "
+                                         "{{\"allow\": […], \"deny\": […]}}",
+                                         key)
+                           : fmt::format("unknown key \"{}\"{}", shown_name(key),
+                                         did_you_mean("policy")));
+    } else if (kind == top_key::other) {
+      others.push_back(key);
+    }
+  }
+  auto findings = judge_top_keys(others);
+  for (auto& mistake : findings.mistakes) {
+    report({}, std::move(mistake));
+  }
+  if (!used && findings.mistakes.empty()) {
     report({}, "has neither \"mcpServers\" nor \"servers\" nor \"policy\"; nothing in it was used");
+  } else if (!findings.remark.empty()) {
+    remark({}, std::move(findings.remark));
   }
 }
 
@@ -162,19 +223,51 @@ void catalogue_reader::read_servers(const char* key, const json& servers) {
 
 void catalogue_reader::read_server(const std::string& name, const json& value) {
   if (auto problem = name_problem(name); !problem.empty()) {
-    report(shown(name), problem);
+    report(shown_name(name), problem);
     return;
   }
   if (auto earlier = candidates_.find(name); earlier != candidates_.end()) {
     result_.problems.push_back(
         {earlier->second.file, name,
-         fmt::format("is shadowed by the entry of the same name in {}", file_)});
+         fmt::format("is shadowed by the entry of the same name in {}", file_),
+         problem_kind::remark});
   }
-  candidates_[name] = {file_, usable_entry(name, value)};
+  if (value.is_object() && !value.contains("command") &&
+      (value.contains("deny") || value.contains("allow"))) {
+    deny_all(name, "has the lists of a policy; \"policy\" belongs beside mcpServers, not into it");
+    return;
+  }
+  bool disabled = value.is_object() && value.value("disabled", json{}) == json(true);
+  candidates_[name] = {file_, disabled ? std::nullopt : usable_entry(name, value), disabled};
+}
+
+/// Are the entry's keys such that it can be used? Says what is odd.
+bool catalogue_reader::sound_keys(const std::string& name, const json& value) {
+  auto findings = judge_entry_keys(keys_of(value));
+  for (auto& mistake : findings.mistakes) {
+    report(name, std::move(mistake) +
+                     (findings.vital ? " The server isn't used until that is repaired." : ""));
+  }
+  if (!findings.remark.empty()) {
+    remark(name, std::move(findings.remark));
+  }
+  bool sound = !findings.vital;
+  for (const auto& [key, member] : value.items()) {
+    if (restricts_tools(key) && has_effect(key, member)) {
+      report(name, fmt::format("\"{}\" has no effect in an entry, so the server isn't used; write "
+                               "\"policy\": {{\"deny\": [\"{}/TOOL\"]}} beside mcpServers",
+                               key, name));
+      sound = false;
+    }
+  }
+  return sound;
 }
 
 std::optional<server_entry> catalogue_reader::usable_entry(const std::string& name,
                                                            const json& value) {
+  if (value.is_object() && !sound_keys(name, value)) {
+    return std::nullopt;
+  }
   auto entry = server_entry_reader(value, environment_, home_).read();
   if (!entry) {
     report(name, entry.error().message);
@@ -192,53 +285,73 @@ std::optional<server_entry> catalogue_reader::usable_entry(const std::string& na
 
 void catalogue_reader::read_policy(const json& value) {
   if (!value.is_object()) {
-    deny_all("policy must be an object of the lists allow and deny");
+    deny_all("policy", "policy must be an object of the lists allow and deny");
     return;
   }
-  bool sound = true;
   for (const auto& [key, patterns] : value.items()) {
     if (key == "allow") {
-      sound = read_patterns(patterns, key, result_.rules.allow) && sound;
+      read_patterns(patterns, key, result_.rules.allow);
     } else if (key == "deny") {
-      sound = read_patterns(patterns, key, result_.rules.deny) && sound;
+      read_patterns(patterns, key, result_.rules.deny);
     } else {
-      deny_all(fmt::format("policy has the unknown member \"{}\"; it may have allow and deny",
-                           shown(key)));
+      deny_all("policy",
+               fmt::format("policy has the unknown key \"{}\"{}; it may have allow and deny",
+                           shown_name(key), did_you_mean(closest_name(key, {"allow", "deny"}))));
     }
-  }
-  if (!sound) {
-    result_.rules.deny.emplace_back("*");
   }
 }
 
-bool catalogue_reader::read_patterns(const json& value, const std::string& key,
+void catalogue_reader::read_patterns(const json& value, const std::string& key,
                                      std::vector<std::string>& target) {
   auto usable = [](const json& pattern) {
     return pattern.is_string() && !pattern.get_ref<const std::string&>().empty() &&
            pattern.get_ref<const std::string&>().size() <= longest_pattern;
   };
   if (!value.is_array() || !std::all_of(value.begin(), value.end(), usable)) {
-    report("policy", fmt::format("policy.{} must be an array of patterns such as \"server\" or "
-                                 "\"server/tool*\"; every server is denied until that is repaired",
-                                 key));
-    return false;
+    deny_all("policy", fmt::format("policy.{} must be an array of patterns such as \"server\" or "
+                                   "\"server/tool*\"",
+                                   key));
+    return;
   }
   if (key == "allow" && value.empty()) {
-    report("policy",
+    remark("policy",
            "policy.allow is empty and allows every server; \"deny\": [\"*\"] forbids all");
   }
   for (const auto& pattern : value) {
     target.push_back(pattern.get<std::string>());
+    patterns_.push_back({file_, key, target.back()});
   }
-  return true;
+}
+
+/// A pattern for a server that no file has is probably misspelled.
+void catalogue_reader::check_patterns() {
+  std::vector<std::string_view> names;
+  for (const auto& [name, found] : candidates_) {
+    names.push_back(name);
+  }
+  for (const auto& [file, key, pattern] : patterns_) {
+    auto server = std::string_view(pattern).substr(0, pattern.find('/'));
+    if (std::any_of(names.begin(), names.end(),
+                    [&](auto name) { return glob_match(server, name); })) {
+      continue;
+    }
+    result_.problems.push_back(
+        {file, "policy",
+         fmt::format("policy.{}: \"{}\" matches no configured server{}", key, shown_name(pattern),
+                     did_you_mean(closest_name(server, names))),
+         problem_kind::remark});
+  }
 }
 
 server_catalogue catalogue_reader::finish() {
+  check_patterns();
   std::vector<std::string> names;
   for (auto& [name, found] : candidates_) {
     if (found.entry) {
       names.push_back(name);
       result_.servers.push_back(std::move(*found.entry));
+    } else if (found.disabled) {
+      result_.disabled.push_back({name, found.file});
     }
   }
   auto aliases = python_aliases(names);
@@ -249,18 +362,6 @@ server_catalogue catalogue_reader::finish() {
 }
 
 } // namespace
-
-const server_entry* server_catalogue::find(std::string_view name) const {
-  auto by = [&](auto member) {
-    return std::find_if(servers.begin(), servers.end(),
-                        [&](const server_entry& entry) { return entry.*member == name; });
-  };
-  auto found = by(&server_entry::name);
-  if (found == servers.end()) {
-    found = by(&server_entry::alias);
-  }
-  return found != servers.end() ? &*found : nullptr;
-}
 
 server_catalogue read_server_config(const std::vector<config_file>& files,
                                     const environment_lookup& environment, std::string_view home,

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <string>
@@ -20,6 +21,8 @@ struct server_entry {
   std::string alias; ///< a Python identifier, unique among all entries
   std::string command;
   std::vector<std::string> args;
+  /// The arguments as the file has them, variables unexpanded, secrets masked: to be shown.
+  std::vector<std::string> shown_args = {};
   std::map<std::string, std::string> env;
   std::string cwd;
   std::string description;
@@ -29,12 +32,27 @@ struct server_entry {
   friend bool operator==(const server_entry&, const server_entry&) = default;
 };
 
+/// An error is something that couldn't be used as its author meant it; a remark is worth knowing.
+enum class problem_kind : std::uint8_t { error, remark };
+std::string_view to_string(problem_kind kind);
+
 /// Something in a file that could not be used, or is worth knowing; the rest was.
 struct config_problem {
   std::string file;
   std::string entry; ///< empty when it concerns the whole file
   std::string message;
+  problem_kind kind = problem_kind::error;
   friend bool operator==(const config_problem&, const config_problem&) = default;
+};
+
+/// A problem in one line: file, entry, message.
+std::string to_text(const config_problem& problem);
+
+/// An entry that its author switched off.
+struct disabled_server {
+  std::string name;
+  std::string source; ///< the file that gave it
+  friend bool operator==(const disabled_server&, const disabled_server&) = default;
 };
 
 /// What the configuration files say together.
@@ -42,15 +60,20 @@ struct server_catalogue {
   std::vector<server_entry> servers; ///< sorted by name
   policy rules;
   std::vector<config_problem> problems;
+  std::vector<disabled_server> disabled = {}; ///< sorted by name
+
+  /// Is one of the problems an error?
+  bool has_errors() const;
 
   /// The entry called `name` (raw name or alias), or null.
   const server_entry* find(std::string_view name) const;
 };
 
-/// A file as it was read: path and text.
+/// A file as it was read: path and text, or why it couldn't or mustn't be read.
 struct config_file {
   std::string path;
   std::string text;
+  std::string refusal = {};
 };
 
 /// Decides whether a command would start Bulkhead itself.
@@ -76,12 +99,14 @@ inline constexpr std::size_t longest_server_name = 128;
 /// reported, even if the later one is disabled or unusable). Accepts `mcpServers` (or `servers`)
 /// objects, comments and trailing commas; expands `${VAR}` and `${VAR:-default}` in command, args,
 /// env values and cwd, and `~/` at the start of command and cwd. An unset `${VAR}` without default
-/// is a problem of its entry, which is skipped; so are remote servers, disabled entries, and those
-/// that would start Bulkhead itself. No problem's text holds a value of `env` or an argument.
+/// is a problem of its entry, which is skipped; so are remote servers, entries that misspell what
+/// they must not be started without or restrict tools in a way that isn't understood, and those
+/// that would start Bulkhead itself. Disabled entries are listed apart. No problem's text holds a
+/// value of `env` or an argument.
 ///
 /// `policy: {allow: […], deny: […]}` objects of all files are put together. One that can't be
-/// understood, or a file that mentions one and can't be read, denies every server: a slip in a
-/// deny list must not allow what it was to forbid.
+/// understood or is misspelled, and any file that can't be read or understood, closes the policy: a
+/// slip in a deny list must not allow what it was to forbid.
 server_catalogue read_server_config(const std::vector<config_file>& files,
                                     const environment_lookup& environment, std::string_view home,
                                     const self_check& self);

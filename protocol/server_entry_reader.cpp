@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "protocol/masked_arguments.hpp"
 #include "protocol/variable_expansion.hpp"
 
 namespace bulkhead {
@@ -42,9 +43,7 @@ expected<server_entry> server_entry_reader::read() {
   if (!entry_.is_object()) {
     return fail(errc::invalid_argument, wrong_type("an entry of mcpServers", "an object", entry_));
   }
-  if (is_disabled()) {
-    return fail(errc::not_found, "is disabled (\"disabled\": true)");
-  }
+  check_disabled();
   if (is_remote()) {
     return fail(errc::not_found,
                 "is a remote server; this version starts servers by a command only "
@@ -53,6 +52,7 @@ expected<server_entry> server_entry_reader::read() {
   server_entry result;
   result.command = read_command();
   result.args = read_args();
+  result.shown_args = mask_arguments(plain_args());
   result.env = read_env();
   result.cwd = read_cwd();
   result.description = plain_text("description");
@@ -64,13 +64,11 @@ expected<server_entry> server_entry_reader::read() {
   return result;
 }
 
-bool server_entry_reader::is_disabled() {
+void server_entry_reader::check_disabled() {
   const auto* disabled = member("disabled");
   if (disabled != nullptr && !disabled->is_boolean()) {
     refuse(wrong_type("disabled", "true or false", *disabled));
-    return false;
   }
-  return disabled != nullptr && disabled->get<bool>();
 }
 
 bool server_entry_reader::is_remote() {
@@ -145,6 +143,17 @@ std::vector<std::string> server_entry_reader::read_args() {
       return result;
     }
     result.push_back(expanded(what, value));
+  }
+  return result;
+}
+
+std::vector<std::string> server_entry_reader::plain_args() const {
+  std::vector<std::string> result;
+  const auto* args = member("args");
+  if (args != nullptr && args->is_array()) {
+    for (const auto& value : *args) {
+      result.push_back(value.is_string() ? value.get<std::string>() : std::string{});
+    }
   }
   return result;
 }

@@ -18,12 +18,12 @@ public:
                       std::string_view home)
       : entry_(entry), environment_(environment), home_(home) {}
 
-  /// The entry without name, alias and source. Errors: not_found for one that is disabled or
-  /// remote, invalid_argument for what is wrong with the first unusable member.
+  /// The entry without name, alias and source. Errors: not_found for one that is remote,
+  /// invalid_argument for what is wrong with the first unusable member.
   expected<server_entry> read();
 
 private:
-  bool is_disabled();
+  void check_disabled();
   bool is_remote();
   const nlohmann::json* member(const char* key) const;
   void refuse(std::string message);
@@ -32,6 +32,7 @@ private:
   std::string expanded(const std::string& what, const nlohmann::json& value);
   std::string read_command();
   std::vector<std::string> read_args();
+  std::vector<std::string> plain_args() const;
   std::map<std::string, std::string> read_env();
   std::string read_cwd();
   void read_timeout(const char* key, std::chrono::milliseconds& target);

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "protocol/edit_distance.hpp"
 #include "protocol/variable_expansion.hpp"
 
 namespace bulkhead {
@@ -214,7 +215,13 @@ void read_timeouts(reader& from, settings& to) {
     return;
   }
   if (!chosen) {
-    to.timeout = to.max_timeout; // only our default was over it
+    // Only our default was over it.
+    to.remarks.push_back(fmt::format(
+        "MCP_BRIDGE_MAX_TIMEOUT is {0} s, less than the default MCP_BRIDGE_TIMEOUT of {1} s: runs "
+        "get {0} s",
+        static_cast<double>(to.max_timeout.count()) / 1000,
+        static_cast<double>(to.timeout.count()) / 1000));
+    to.timeout = to.max_timeout;
     return;
   }
   from.refuse(
@@ -304,6 +311,39 @@ tl::expected<settings, std::vector<error>> read_settings(const environment_looku
   from.take_flag("MCP_BRIDGE_STRICT", result.strict);
   if (!from.errors().empty()) {
     return tl::unexpected(std::move(from.errors()));
+  }
+  return result;
+}
+
+std::vector<std::string> unknown_variables(const std::vector<std::string>& names) {
+  static const std::vector<std::string_view> known = {
+      "MCP_BRIDGE_RUNTIME",      "MCP_BRIDGE_OCI_RUNTIME",
+      "MCP_BRIDGE_IMAGE",        "MCP_BRIDGE_RUNTIME_IDLE_TIMEOUT",
+      "MCP_BRIDGE_TIMEOUT",      "MCP_BRIDGE_MAX_TIMEOUT",
+      "MCP_BRIDGE_MEMORY",       "MCP_BRIDGE_PIDS",
+      "MCP_BRIDGE_CPUS",         "MCP_BRIDGE_CONTAINER_USER",
+      "MCP_BRIDGE_STATE_DIR",    "MCP_BRIDGE_CONCURRENT_RUNS", "MCP_BRIDGE_POOL",
+      "MCP_BRIDGE_OUTPUT_MODE",  "MCP_BRIDGE_LOG_LEVEL",
+      "MCP_BRIDGE_STRICT",       "MCP_BRIDGE_ALLOW_SELF_SERVER",
+      "MCP_BRIDGE_ALLOW_ROOTFUL"};
+  constexpr std::string_view prefix = "MCP_BRIDGE_";
+  std::vector<std::string_view> endings;
+  for (auto name : known) {
+    endings.push_back(name.substr(prefix.size()));
+  }
+  std::vector<std::string> result;
+  for (const auto& name : names) {
+    if (!name.starts_with(prefix) || std::find(known.begin(), known.end(), name) != known.end()) {
+      continue;
+    }
+    auto likely = name == "MCP_BRIDGE_SERVERS_CONFIG"
+                      ? std::string{"MCP_SERVERS_CONFIG"}
+                      : std::string{closest_name(name.substr(prefix.size()), endings)};
+    if (!likely.empty() && !likely.starts_with("MCP_")) {
+      likely.insert(0, prefix);
+    }
+    result.push_back(fmt::format("nothing reads the variable {}{}", shown(name),
+                                 likely.empty() ? "" : fmt::format("; did you mean {}?", likely)));
   }
   return result;
 }

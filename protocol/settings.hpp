@@ -45,6 +45,7 @@ struct settings {
   bool strict = false;               ///< MCP_BRIDGE_STRICT: refuse when a limit isn't enforced
   std::uint32_t concurrent_runs = 8; ///< MCP_BRIDGE_CONCURRENT_RUNS
   pool_sizes pool;                   ///< MCP_BRIDGE_POOL: FLOOR or FLOOR:CEILING; 0: no pool
+  std::vector<std::string> remarks;  ///< worth a warning, for people
 };
 
 /// Looks a variable up in an environment.
@@ -52,9 +53,14 @@ using environment_lookup = std::function<std::optional<std::string>(std::string_
 
 /// Reads the settings; every bad value is one error that names the variable, the value and what is
 /// expected. A variable that is set but empty counts as unset. A `timeout` over `max_timeout` is an
-/// error, but the default gives way to a smaller maximum. `home` is the account's home folder.
+/// error, but the default gives way to a smaller maximum, which is a remark. `home` is the
+/// account's home folder.
 tl::expected<settings, std::vector<error>> read_settings(const environment_lookup& environment,
                                                          std::string_view home);
+
+/// For each of these names of variables that starts with MCP_BRIDGE_ and isn't known, a sentence
+/// that says so, with what it may have been meant to be.
+std::vector<std::string> unknown_variables(const std::vector<std::string>& names);
 
 /// "512m", "1g", "64k", "1.5gib", "1048576" → bytes (binary multiples, as podman reads them), below
 /// 2^53. Errors: invalid_argument.

@@ -72,6 +72,32 @@ CAF_TEST(a_missing_image_is_named_with_the_command_that_builds_it) {
   CAF_CHECK(ensure().value);
 }
 
+CAF_TEST(a_missing_image_of_a_registry_is_to_be_fetched) {
+  engine.image = false;
+  for (const auto* image : {"docker.io/library/python:3.13-slim", "registry:5000/x"}) {
+    env.config.image = image;
+    make_driver();
+    auto message = ensure().failure.message;
+    CAF_CHECK(mentions(message, fmt::format("podman pull {}", image)));
+    CAF_CHECK(mentions(message, fmt::format("bulkhead image build --pull {}", image)));
+    stop_driver();
+  }
+  for (const auto* image : {"python:3.13-slim", "localhost:5000/x", "localhost/x:1"}) {
+    env.config.image = image;
+    make_driver();
+    CAF_CHECK(mentions(ensure().failure.message, "build it with: bulkhead image build"));
+    stop_driver();
+  }
+}
+
+CAF_TEST(a_program_that_is_no_engine_is_said_to_be_none) {
+  engine.version = "version --format {{.Client.Version}}";
+  make_driver();
+  auto message = ensure().failure.message;
+  CAF_CHECK(mentions(message, "as podman: asked for its version, it says \"version --format"));
+  CAF_CHECK(mentions(message, "MCP_BRIDGE_RUNTIME"));
+}
+
 CAF_TEST(root_is_refused_unless_allowed) {
   host.uid = 0;
   make_driver();

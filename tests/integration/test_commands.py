@@ -1,5 +1,6 @@
 """The command line: run, servers, doctor, image, --help, --version."""
 
+import glob
 import json
 import os
 import signal
@@ -7,7 +8,7 @@ import subprocess
 import time
 import unittest
 
-from world import BINARY, World, constraint_rows, guests_of, instance_of, patience
+from world import BINARY, World, constraint_rows, guests_of, instance_of, instances_dir, patience
 
 
 class CommandTest(unittest.TestCase):
@@ -247,6 +248,7 @@ class Showing(CommandTest):
 
     def test_their_tools(self):
         done = self.world.command("servers", "--json", "--tools")
+        self.assertEqual(done.returncode, 0, "what policy denies is no failure")
         tools = {s["name"]: {t["name"]: t["allowed"] for t in s.get("tools", [])}
                  for s in json.loads(done.stdout)["servers"]}
         self.assertEqual(tools["stub"], {"echo": True, "add": True, "blob": True, "slow": True, "exit": True,
@@ -290,6 +292,7 @@ class Showing(CommandTest):
     def test_the_image_is_current(self):
         done = self.world.command("image", "build", seconds=300)
         self.assertEqual((done.returncode, done.stdout), (0, b""), done.stderr)
+        self.assertEqual(glob.glob(f"{instances_dir()}/image-build.*"), [], "the builder's scripts are gone")
 
     def test_terminals_get_a_greeting(self):
         master, slave = os.openpty()

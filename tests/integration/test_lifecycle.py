@@ -291,7 +291,7 @@ class Sweeping(unittest.TestCase):
         return len(processes_of(client.instance)) - len(processes_of(client.instance, upstreams=False))
 
     def sweep(self):
-        """Its status is doctor's: whether all constraints hold."""
+        """Nothing else is done, and its status is the sweep's."""
         done = self.world.command("doctor", "--sweep", "--json", seconds=120)
         report = json.loads(done.stdout)
         self.assertEqual(done.returncode, 0 if report["ok"] else 1, done.stderr)

@@ -324,14 +324,20 @@ class Configuration(unittest.TestCase):
         self.world.write_config("c.json", "[]")
         os.mkdir(os.path.join(self.world.state, "folder.json"))
         shown = self.shown(status=1)
-        self.assertEqual([server["name"] for server in shown["servers"]], ["commented"])
+        # It is found, and denied: any of the bad files may have meant to.
+        self.assertEqual([(server["name"], server["allowed"]) for server in shown["servers"]], [("commented", False)])
         files = {os.path.basename(problem["file"]) for problem in shown["problems"]}
         self.assertEqual(files, {"a.json", "b.json", "c.json", "folder.json"})
         entries = {problem["entry"] for problem in shown["problems"]}
         self.assertLessEqual({"wrong", "no-command"}, entries)
         client = self.world.client()
         answer = client.run("print(__import__('mcp').runtime.discovered_servers())", wait=patience(90))
-        self.assertEqual(answer["stdout"], "['commented']\n")
+        self.assertEqual(answer["stdout"], "[]\n")
+        for name in ("a.json", "c.json"):
+            os.unlink(os.path.join(self.world.state, name))
+        os.rmdir(os.path.join(self.world.state, "folder.json"))
+        self.assertEqual([(server["name"], server["allowed"]) for server in self.shown(status=1)["servers"]],
+                         [("commented", True)])
 
     def test_it_does_not_start_itself(self):
         self.world.write_config("servers.json", {"mcpServers": {

@@ -108,6 +108,16 @@ TEST(mcp_server, the_guide_says_when_there_are_no_servers) {
   expect_legacy_result(result);
 }
 
+TEST(mcp_server, the_guide_says_why_every_server_is_denied) {
+  server_catalogue catalogue;
+  catalogue.servers.emplace_back().name = "a";
+  catalogue.rules.closed = "every server is denied until /c.json is repaired: no JSON";
+  auto result = json::parse(capabilities_result("x", catalogue, legacy));
+  EXPECT_EQ(result["contents"][0]["text"],
+            "x\n## Configured servers\nNone: every server is denied until /c.json is repaired: no "
+            "JSON\n");
+}
+
 TEST(mcp_server, unknown_resources_are_refused_by_era) {
   EXPECT_EQ(resource_not_found("a://b", legacy).code, -32002);
   EXPECT_EQ(resource_not_found("a://b", modern).code, -32602);

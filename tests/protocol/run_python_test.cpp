@@ -1,5 +1,7 @@
 #include "protocol/run_python.hpp"
 
+#include "protocol/edit_distance.hpp"
+
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -167,6 +169,27 @@ TEST_F(run_python, unknown_servers_come_with_help) {
 TEST_F(run_python, without_servers_it_says_so) {
   catalogue.servers.clear();
   expect_refused({{"code", "1"}, {"servers", {"x"}}}, errc::not_found, {"none are configured"});
+}
+
+TEST_F(run_python, a_closed_policy_says_why) {
+  catalogue.rules.closed = "every server is denied until /c.json is repaired: no JSON";
+  expect_refused({{"code", "1"}, {"servers", {"memory"}}}, errc::denied, {"/c.json is repaired"});
+  expect_refused({{"code", "1"}, {"servers", {"x"}}}, errc::not_found, {"/c.json is repaired"});
+  EXPECT_TRUE(read({{"code", "1"}}));
+}
+
+TEST_F(run_python, disabled_servers_are_said_to_be) {
+  catalogue.disabled = {{"off", "/c.json"}};
+  expect_refused({{"code", "1"}, {"servers", {"off"}}}, errc::not_found, {"disabled in /c.json"});
+}
+
+TEST_F(run_python, servers_are_found_for_other_callers) {
+  EXPECT_EQ(find_server("my_server", catalogue).value(), "my-server");
+  EXPECT_EQ(
+      find_server("memroy", catalogue).error().message,
+      "there is no MCP server \"memroy\"; did you mean \"memory\"? there are: github, memory, "
+      "my-server");
+  EXPECT_EQ(find_server("secret", catalogue).error().code, errc::denied);
 }
 
 TEST_F(run_python, long_lists_of_servers_are_cut) {

@@ -116,8 +116,7 @@ TEST(server_config, names_wrong_types) {
             "command holds a NUL character, which no process can be given");
 }
 
-TEST(server_config, skips_disabled_remote_and_own_entries) {
-  EXPECT_EQ(problem_of(R"({"command":"x","disabled":true})"), "is disabled (\"disabled\": true)");
+TEST(server_config, skips_remote_and_own_entries) {
   for (auto entry : {R"({"url":"https://x"})", R"({"type":"http","url":"https://x"})",
                      R"({"serverUrl":"https://x"})", R"({"httpUrl":"https://x"})",
                      R"({"type":"sse","url":"https://x","command":"y"})"}) {
@@ -174,7 +173,8 @@ TEST(server_config, a_bad_file_leaves_the_others) {
   ASSERT_EQ(result.problems.size(), 8U);
   EXPECT_TRUE(result.problems[0].message.starts_with("line 3, column "))
       << result.problems[0].message;
-  EXPECT_EQ(result.problems[1].message, "must hold a JSON object with an \"mcpServers\" member");
+  EXPECT_TRUE(result.problems[1].message.starts_with(
+      "must hold a JSON object with an \"mcpServers\" member"));
   EXPECT_TRUE(result.problems[3].message.starts_with("has neither"));
   EXPECT_EQ(result.problems[4].message,
             "mcpServers must be an object with an entry for each server, but is an array");
@@ -182,7 +182,6 @@ TEST(server_config, a_bad_file_leaves_the_others) {
     EXPECT_TRUE(problem.entry.empty());
     EXPECT_LT(problem.message.size(), 400U);
   }
-  EXPECT_EQ(result.rules, policy{});
 }
 
 TEST(server_config, bad_names) {
@@ -207,27 +206,48 @@ TEST(server_config, a_later_file_shadows_an_earlier_one) {
   ASSERT_EQ(result.servers.size(), 1U);
   EXPECT_EQ(result.servers[0].command, "two");
   EXPECT_EQ(result.servers[0].source, "/2.json");
-  ASSERT_EQ(result.problems.size(), 3U);
-  EXPECT_EQ(
-      result.problems[0],
-      (config_problem{"/1.json", "a", "is shadowed by the entry of the same name in /2.json"}));
+  ASSERT_EQ(result.problems.size(), 2U);
+  EXPECT_EQ(result.problems[0],
+            (config_problem{"/1.json", "a", "is shadowed by the entry of the same name in /2.json",
+                            problem_kind::remark}));
   EXPECT_EQ(result.problems[1].message, "is shadowed by the entry of the same name in /3.json");
-  EXPECT_EQ(result.problems[2].file, "/3.json");
+  EXPECT_EQ(result.disabled, (std::vector<disabled_server>{{"b", "/3.json"}}));
 }
 
 TEST(server_config, policies_are_put_together) {
   auto result = read({{"/1.json", R"({"policy":{"allow":["a","b/*"],"deny":["c"]}})"},
-                      {"/2.json", R"({"policy":{"deny":["a/delete_*"]},"mcpServers":{}})"}});
+                      {"/2.json", R"({"policy":{"deny":["a/delete_*"]},"mcpServers":
+                                      {"a":{"command":"x"},"b":{"command":"x"},
+                                       "c":{"command":"x","disabled":true}}})"}});
   EXPECT_TRUE(result.problems.empty());
   EXPECT_EQ(result.rules.allow, (std::vector<std::string>{"a", "b/*"}));
   EXPECT_EQ(result.rules.deny, (std::vector<std::string>{"c", "a/delete_*"}));
 }
 
 TEST(server_config, a_policy_that_cannot_be_understood_denies_all) {
-  for (auto text :
-       {R"({"policy":[]})", R"({"policy":{"deny":"x"}})", R"({"policy":{"deny":["x",7]}})",
-        R"({"policy":{"denied":["x"]}})", R"({"policy":{"allow":[""]}})",
-        R"({"policy":{"deny":["x"]})", R"({"policy":null})"}) {
+  for (auto text : {R"({"policy":[]})",
+                    R"({"policy":{"deny":"x"}})",
+                    R"({"policy":{"deny":["x",7]}})",
+                    R"({"policy":{"denied":["x"]}})",
+                    R"({"policy":{"allow":[""]}})",
+                    R"({"policy":{"deny":["x"]})",
+                    R"({"policy":null})",
+                    R"({"Policy":{"deny":["z"]}})",
+                    R"({"polcy":{"deny":["z"]}})",
+                    R"({"policies":{"deny":["z"]}})",
+                    R"({"deny":["z"]})",
+                    R"({'policy':{'deny':['z']}})",
+                    R"([{"policy":{"deny":["z"]}}])",
+                    R"("policy")",
+                    "",
+                    "  ",
+                    R"({"policy":{"deny":["z"]},"policy":{}})",
+                    R"({"policy":{"deny":["z"],"deny":[]}})",
+                    R"({"policy":{"deny":["z"]},"p\u006flicy":{}})",
+                    R"({"polic\u0079 ":{"deny":["z"]}})",
+                    R"({"policy":{"deny":["\xff"]}})",
+                    R"({"mcpServers":{"policy":{"deny":["x"]}}})",
+                    R"({"mcpServers":{"a":{"command":"x","startTimeout":1e999}}})"}) {
     auto result = read({{"/p.json", text}, {"/c.json", R"({"mcpServers":{"x":{"command":"y"}}})"}});
     EXPECT_EQ(result.servers.size(), 1U) << text;
     EXPECT_FALSE(allows_server(result.rules, "x").allowed) << text;
@@ -236,7 +256,107 @@ TEST(server_config, a_policy_that_cannot_be_understood_denies_all) {
       told = told || problem.message.find("every server is denied") != std::string::npos;
     }
     EXPECT_TRUE(told) << text;
+    EXPECT_NE(allows_tool(result.rules, "x", "t").rule.find("/p.json"), std::string::npos) << text;
   }
+}
+
+TEST(server_config, a_file_that_was_not_read_denies_all) {
+  using namespace std::string_view_literals;
+  std::string wide;
+  for (char c : R"({"policy":{"deny":["z"]}})"sv) {
+    wide += {c, '\0'};
+  }
+  const std::vector<config_file> unread = {
+      {"/p.json", {}, "permission denied"},
+      {"/p.json", wide},
+      {"/p.json", "\xFF\xFE" + wide},
+      {"/p.json", std::string(largest_config_file + 1, ' ')},
+      {"/p.json", std::string(200'000, '[')},
+  };
+  for (const auto& file : unread) {
+    auto result = read({file, {"/c.json", R"({"mcpServers":{"x":{"command":"y"}}})"}});
+    EXPECT_EQ(result.servers.size(), 1U);
+    ASSERT_EQ(result.problems.size(), 1U);
+    EXPECT_EQ(result.problems[0].kind, problem_kind::error);
+    EXPECT_FALSE(allows_server(result.rules, "x").allowed);
+    EXPECT_FALSE(allows_tool(result.rules, "x", "t").allowed);
+    EXPECT_FALSE(run_rights(result.rules, {"x"}).tool("x", "t").allowed);
+    EXPECT_TRUE(run_rights(result.rules, {"x"}).servers().empty());
+  }
+}
+
+TEST(server_config, a_policy_under_an_escaped_key_works) {
+  auto result = read_one(R"({"p\u006flicy":{"d\u0065ny":["x/*"]},
+                             "mcpServers":{"x":{"command":"y"},"z":{"command":"y"}}})");
+  EXPECT_TRUE(result.problems.empty());
+  EXPECT_FALSE(allows_server(result.rules, "x").allowed);
+  EXPECT_TRUE(allows_server(result.rules, "z").allowed);
+}
+
+TEST(server_config, misspelled_policies_come_with_a_hint) {
+  for (auto text : {R"({"polcy":{}})", R"({"Policy":{}})", R"({"policys":{}})"}) {
+    auto result = read_one(text);
+    ASSERT_EQ(result.problems.size(), 1U) << text;
+    EXPECT_NE(result.problems[0].message.find("did you mean \"policy\"?"), std::string::npos)
+        << result.problems[0].message;
+  }
+  auto inside = read_one(R"({"policy":{"denny":[]}})");
+  ASSERT_EQ(inside.problems.size(), 1U);
+  EXPECT_NE(inside.problems[0].message.find("did you mean \"deny\"?"), std::string::npos);
+}
+
+TEST(server_config, a_duplicate_key_is_named_with_its_line) {
+  auto result = read_one("{\n  // c\n  \"mcpServers\": {\n    \"a\": {},\n    \"a\": {}\n  }\n}");
+  ASSERT_EQ(result.problems.size(), 1U);
+  EXPECT_TRUE(result.problems[0].message.starts_with(
+      "line 5, column 5: a key that its object already has (\"a\")"))
+      << result.problems[0].message;
+}
+
+TEST(server_config, keys_that_nothing_reads_are_named) {
+  auto result = read_one(R"({"mcpservers":{},"colour":1,"$schema":"x","mcpServers":{}})");
+  ASSERT_EQ(result.problems.size(), 2U);
+  EXPECT_EQ(result.problems[0].message, "unknown key \"mcpservers\"; did you mean \"mcpServers\"?");
+  EXPECT_EQ(result.problems[0].kind, problem_kind::error);
+  EXPECT_TRUE(result.problems[1].message.starts_with("nothing reads \"colour\""));
+  EXPECT_EQ(result.problems[1].kind, problem_kind::remark);
+  EXPECT_TRUE(result.rules.closed.empty());
+
+  EXPECT_TRUE(problem_of(R"({"command":"x","arg":["--read-only"]})")
+                  .starts_with("unknown key \"arg\"; did you mean \"args\"?"));
+  EXPECT_TRUE(
+      problem_of(R"({"command":"x","Disabled":true})").ends_with("until that is repaired."));
+  EXPECT_TRUE(problem_of(R"({"command":"x","disabledTools":["t"]})").find("x/TOOL") !=
+              std::string::npos);
+  auto used = read_one(R"({"mcpServers":{"x":{"command":"y","timeout":9,"descripton":"d"}}})");
+  EXPECT_EQ(used.servers.size(), 1U);
+  ASSERT_EQ(used.problems.size(), 2U);
+  EXPECT_EQ(used.problems[0].message, "unknown key \"descripton\"; did you mean \"description\"?");
+  EXPECT_NE(used.problems[1].message.find("callTimeout"), std::string::npos);
+  EXPECT_EQ(used.problems[1].kind, problem_kind::remark);
+  auto harmless =
+      read_one(R"({"mcpServers":{"x":{"command":"y","tools":["*"],"disabledTools":[]}}})");
+  EXPECT_TRUE(harmless.problems.empty());
+}
+
+TEST(server_config, patterns_for_no_server_are_worth_a_word) {
+  auto result = read_one(R"({"policy":{"allow":["githb/*","git*"],"deny":["weather"]},
+                             "mcpServers":{"github":{"command":"x"}}})");
+  ASSERT_EQ(result.problems.size(), 2U);
+  EXPECT_EQ(result.problems[0].message,
+            "policy.allow: \"githb/*\" matches no configured server; did "
+            "you mean \"github\"?");
+  EXPECT_EQ(result.problems[1].message, "policy.deny: \"weather\" matches no configured server");
+  for (const auto& problem : result.problems) {
+    EXPECT_EQ(problem.kind, problem_kind::remark);
+  }
+}
+
+TEST(server_config, disabled_entries_are_no_problem) {
+  auto result = read_one(R"({"mcpServers":{"x":{"disabled":true},"y":{"command":"z"}}})");
+  EXPECT_TRUE(result.problems.empty());
+  EXPECT_EQ(result.disabled, (std::vector<disabled_server>{{"x", "/c.json"}}));
+  EXPECT_EQ(result.servers.size(), 1U);
 }
 
 TEST(server_config, an_empty_allow_list_is_worth_a_word) {

@@ -164,6 +164,9 @@ TEST(settings, the_timeout_stays_under_its_maximum) {
   auto lowered = read({{"MCP_BRIDGE_MAX_TIMEOUT", "10"}});
   ASSERT_TRUE(lowered);
   EXPECT_EQ(lowered->timeout.count(), 10'000);
+  ASSERT_EQ(lowered->remarks.size(), 1U);
+  EXPECT_EQ(lowered->remarks[0], "MCP_BRIDGE_MAX_TIMEOUT is 10 s, less than the default "
+                                 "MCP_BRIDGE_TIMEOUT of 30 s: runs get 10 s");
   EXPECT_TRUE(read({{"MCP_BRIDGE_MAX_TIMEOUT", "10"}, {"MCP_BRIDGE_TIMEOUT", "10"}}));
 }
 
@@ -177,6 +180,18 @@ TEST(settings, an_unknown_home_is_an_error_only_where_it_is_needed) {
 TEST(settings, a_long_value_is_cut_in_the_error) {
   auto message = refusal({{"MCP_BRIDGE_MEMORY", std::string(10'000, '9')}});
   EXPECT_LT(message.size(), 300U);
+}
+
+TEST(settings, unknown_variables_are_named) {
+  EXPECT_TRUE(unknown_variables({"PATH", "MCP_SERVERS_CONFIG", "MCP_BRIDGE_PIDS"}).empty());
+  EXPECT_EQ(unknown_variables({"MCP_BRIDGE_TIMEOUTS", "MCP_BRIDGE_COLOUR",
+                               "MCP_BRIDGE_SERVERS_CONFIG", "MCP_BRIDGE_"}),
+            (std::vector<std::string>{
+                "nothing reads the variable MCP_BRIDGE_TIMEOUTS; did you mean MCP_BRIDGE_TIMEOUT?",
+                "nothing reads the variable MCP_BRIDGE_COLOUR",
+                "nothing reads the variable MCP_BRIDGE_SERVERS_CONFIG; did you mean "
+                "MCP_SERVERS_CONFIG?",
+                "nothing reads the variable MCP_BRIDGE_"}));
 }
 
 TEST(parse_size, binary_multiples) {

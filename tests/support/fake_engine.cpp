@@ -81,7 +81,7 @@ finished_process fake_engine::podman_command(command_script& script,
                                              const std::vector<std::string>& words) {
   const auto& verb = words[0];
   if (verb == "version") {
-    return {0, "4.3.1\n", {}};
+    return {0, version + "\n", {}};
   }
   if (verb == "info") {
     return {0, docker_info + "\n", {}};

@@ -37,6 +37,7 @@ public:
   };
 
   std::string root; ///< a temporary folder
+  std::string version = "4.3.1";
   bool image = true;
   std::string image_id = std::string(64, 'a');
   std::string driver = "overlay";

@@ -1,0 +1,164 @@
+#include "protocol/config_keys.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "protocol/edit_distance.hpp"
+
+namespace bulkhead {
+
+namespace {
+
+using names = std::vector<std::string_view>;
+
+constexpr std::size_t longest_shown = 128;
+/// Keys that a remark lists before it says how many more there are.
+constexpr std::size_t keys_listed = 8;
+
+const names top_keys = {"mcpServers", "servers", "policy"};
+/// Of files that are also some other program's.
+const names foreign_top_keys = {"$schema", "inputs",  "globalShortcut", "preferences",
+                                "theme",   "version", "name",           "description"};
+
+const names entry_keys = {"command",     "args",         "env",         "cwd", "disabled",
+                          "description", "startTimeout", "callTimeout", "type"};
+/// Without these an entry isn't what its author meant to start.
+const names vital_keys = {"command", "args", "env", "cwd", "disabled"};
+const names foreign_entry_keys = {
+    "url",       "httpUrl",       "serverUrl",    "headers", "autoApprove", "alwaysAllow",
+    "autoStart", "fromGalleryId", "gallery",      "icon",    "trust",       "transport",
+    "name",      "title",         "version",      "note",    "comment",     "envFile",
+    "dev",       "oauth",         "transportType"};
+
+struct synonym {
+  std::string_view key;
+  std::string_view meant;
+};
+constexpr std::array synonyms = {
+    synonym{"cmd", "command"},     synonym{"arguments", "args"},
+    synonym{"environment", "env"}, synonym{"workingDirectory", "cwd"},
+    synonym{"workdir", "cwd"},     synonym{"enabled", "disabled"},
+};
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  for (auto& c : result) {
+    c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  }
+  return result;
+}
+
+bool holds(const names& all, std::string_view key) {
+  return std::find(all.begin(), all.end(), key) != all.end();
+}
+
+/// The one of `known` that `key` was probably meant to be.
+std::string_view meant_by(std::string_view key, const names& known) {
+  if (key.size() > longest_shown) {
+    return {};
+  }
+  for (auto each : known) {
+    if (lower(each) == lower(key)) {
+      return each;
+    }
+  }
+  return closest_name(key, known);
+}
+
+std::string list_keys(const names& keys) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min(keys.size(), keys_listed); ++i) {
+    text += fmt::format("{}\"{}\"", i == 0 ? "" : ", ", shown_name(keys[i]));
+  }
+  return keys.size() > keys_listed ? fmt::format("{} and {} more", text, keys.size() - keys_listed)
+                                   : text;
+}
+
+} // namespace
+
+std::string shown_name(std::string_view name) {
+  std::string result;
+  for (char c : name.substr(0, longest_shown)) {
+    result += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
+  }
+  return name.size() > longest_shown ? result + "…" : result;
+}
+
+std::string did_you_mean(std::string_view likely) {
+  return likely.empty() ? std::string{} : fmt::format("; did you mean \"{}\"?", likely);
+}
+
+top_key classify_top_key(std::string_view key) {
+  if (holds(top_keys, key)) {
+    return top_key::read;
+  }
+  if (holds(foreign_top_keys, key) || key.size() > longest_shown) {
+    return top_key::other;
+  }
+  // Generous, since taking a deny list for something else would allow what it forbids.
+  auto name = lower(key);
+  bool near = edit_distance(name, "policy") <= 2 || edit_distance(name, "policies") <= 2;
+  return near || name == "allow" || name == "deny" || name == "allowed" || name == "denied"
+             ? top_key::policy_mistake
+             : top_key::other;
+}
+
+key_findings judge_top_keys(const std::vector<std::string>& keys) {
+  key_findings result;
+  names strange;
+  for (const auto& key : keys) {
+    if (holds(foreign_top_keys, key)) {
+      continue;
+    }
+    // "servers" alone would be near to many a word.
+    if (auto likely = meant_by(key, {"mcpServers"}); !likely.empty()) {
+      result.mistakes.push_back(
+          fmt::format("unknown key \"{}\"{}", shown_name(key), did_you_mean(likely)));
+    } else {
+      strange.push_back(key);
+    }
+  }
+  if (!strange.empty()) {
+    result.remark =
+        fmt::format("nothing reads {}; mcpServers and policy are read", list_keys(strange));
+  }
+  return result;
+}
+
+key_findings judge_entry_keys(const std::vector<std::string>& keys) {
+  key_findings result;
+  names strange;
+  for (const auto& key : keys) {
+    if (holds(entry_keys, key) || holds(foreign_entry_keys, key) || restricts_tools(key)) {
+      continue;
+    }
+    auto known = std::find_if(synonyms.begin(), synonyms.end(),
+                              [&](const synonym& each) { return each.key == key; });
+    auto likely = known != synonyms.end() ? known->meant : meant_by(key, entry_keys);
+    if (likely.empty()) {
+      strange.push_back(key);
+      continue;
+    }
+    result.mistakes.push_back(
+        fmt::format("unknown key \"{}\"{}", shown_name(key), did_you_mean(likely)));
+    result.vital = result.vital || holds(vital_keys, likely);
+  }
+  if (!strange.empty()) {
+    result.remark = fmt::format("nothing reads {}{}", list_keys(strange),
+                                holds(strange, "timeout")
+                                    ? "; did you mean \"callTimeout\" or \"startTimeout\", seconds?"
+                                    : "");
+  }
+  return result;
+}
+
+bool restricts_tools(std::string_view key) {
+  static const names known = {"policy",         "allow",         "deny",          "disabledTools",
+                              "enabledTools",   "allowedTools",  "excludeTools",  "includeTools",
+                              "disabled_tools", "enabled_tools", "allowed_tools", "tools"};
+  return holds(known, key);
+}
+
+} // namespace bulkhead

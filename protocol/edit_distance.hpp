@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+#include <vector>
+
+namespace bulkhead {
+
+/// Levenshtein distance in bytes: how many insertions, removals and replacements lead from one to
+/// the other. Takes |left| × |right| steps.
+std::size_t edit_distance(std::string_view left, std::string_view right);
+
+/// The one of `candidates` that `name` is likely a misspelling of: up to a third of it may differ.
+/// Empty when none is close.
+std::string_view closest_name(std::string_view name,
+                              const std::vector<std::string_view>& candidates);
+
+} // namespace bulkhead

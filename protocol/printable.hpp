@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace bulkhead {
+
+/// `text` with what could drive a terminal or turn its lines around written as `\u001b`: control
+/// characters other than newline and tab, C1 controls, and characters that change the direction of
+/// writing (U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069). JSON text keeps its meaning, since
+/// these can only stand in its strings.
+std::string printable(std::string_view text);
+
+} // namespace bulkhead

@@ -1,0 +1,36 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "protocol/server_config.hpp"
+
+namespace bulkhead {
+
+std::string_view to_string(problem_kind kind) {
+  return kind == problem_kind::error ? "error" : "remark";
+}
+
+std::string to_text(const config_problem& problem) {
+  return fmt::format("{}{}{}: {}", problem.file, problem.entry.empty() ? "" : ": ", problem.entry,
+                     problem.message);
+}
+
+bool server_catalogue::has_errors() const {
+  return std::any_of(problems.begin(), problems.end(), [](const config_problem& problem) {
+    return problem.kind == problem_kind::error;
+  });
+}
+
+const server_entry* server_catalogue::find(std::string_view name) const {
+  auto by = [&](auto member) {
+    return std::find_if(servers.begin(), servers.end(),
+                        [&](const server_entry& entry) { return entry.*member == name; });
+  };
+  auto found = by(&server_entry::name);
+  if (found == servers.end()) {
+    found = by(&server_entry::alias);
+  }
+  return found != servers.end() ? &*found : nullptr;
+}
+
+} // namespace bulkhead
