@@ -232,12 +232,31 @@ task<expected<exit_verdict>> container_runtime_state::classify(container_handle 
                                          exit.exit_code, engine_complaint(diagnosis))},
         exit.exit_code};
   }
+  if (engine_code && co_await still_runs(handle)) {
+    co_return exit_verdict{{errc::runtime_lost,
+                            fmt::format("the container engine gave the sandbox up while it ran "
+                                        "(exit code {})",
+                                        exit.exit_code)},
+                           exit.exit_code};
+  }
   if (exit.exit_code == guest_failure_exit_code && !diagnosis.empty()) {
     co_return exit_verdict{{errc::runtime_lost, fmt::format("the sandbox's own Python gave up: {}",
                                                             engine_complaint(diagnosis))},
                            exit.exit_code};
   }
   co_return exit_verdict{{errc::none, {}}, exit.exit_code};
+}
+
+/// Does the engine believe that the container runs, though its command has ended? A program's own exit code 127
+/// is told by that from the engine's.
+task<bool> container_runtime_state::still_runs(container_handle handle) {
+  if (!last_facts) {
+    co_return false;
+  }
+  std::vector<std::string> argv = {last_facts->engine.binary, "inspect", "--format",
+                                   "{{.State.Status}}", handle.name};
+  auto result = co_await context.run(std::move(argv), 20s);
+  co_return result && result->exit_code == 0 && result->out.starts_with("running");
 }
 
 task<expected<void>> container_runtime_state::destroy(container_handle handle) {

@@ -45,6 +45,7 @@ struct container_runtime_state {
   expected<void> confine(const container_handle& handle);
   task<expected<exit_verdict>> classify(container_handle handle, child_exited exit,
                                         std::string diagnosis);
+  task<bool> still_runs(container_handle handle);
   task<expected<void>> destroy(container_handle handle);
   task<expected<runtime_report>> probe();
   task<expected<runtime_report>> report();

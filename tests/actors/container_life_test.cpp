@@ -284,9 +284,15 @@ CAF_TEST(codes_of_the_engine_are_the_programs_own_once_it_has_booted) {
   make_driver();
   auto handle = create();
   CAF_CHECK(confine(handle).value);
+  engine.containers.at(handle.name).running = false;
   CAF_CHECK(classify(handle, 125).reason.code == errc::none);
   auto lost = classify(handle, 127, "Error: conmon exited prematurely\n");
   CAF_CHECK(lost.reason.code == errc::runtime_lost);
+  // Its monitor died: the engine's command gives up without a word, and the container goes on.
+  engine.containers.at(handle.name).running = true;
+  CAF_CHECK(classify(handle, 127).reason.code == errc::runtime_lost);
+  engine.containers.clear();
+  CAF_CHECK(classify(handle, 127).reason.code == errc::none);
 }
 
 CAF_TEST_FIXTURE_SCOPE_END()

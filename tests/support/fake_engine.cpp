@@ -117,6 +117,12 @@ finished_process fake_engine::podman_command(command_script& script,
   if (verb == "inspect" && value_of(words, "--format").find("OOMKilled") != std::string::npos) {
     return {0, oom_killed ? "true\n" : "false\n", {}};
   }
+  if (verb == "inspect" && value_of(words, "--format") == "{{.State.Status}}") {
+    auto found = containers.find(words.back());
+    return found == containers.end()
+               ? finished_process{125, {}, "Error: no such object\n"}
+               : finished_process{0, found->second.running ? "running\n" : "exited\n", {}};
+  }
   if (verb == "inspect") {
     return {0, "4242\n", {}};
   }
