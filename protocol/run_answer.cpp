@@ -131,8 +131,8 @@ void start_section(std::string& text) {
   }
 }
 
-/// The guest prints a traceback as Python does, so that stderr as shown has it already, at least its
-/// end. Not so if the program has closed or replaced its stderr, or has a hook of its own.
+/// The guest prints a traceback as Python does, so that stderr as shown has it already, at least
+/// its end. Not so if the program has closed or replaced its stderr, or has a hook of its own.
 bool shows_traceback(std::string_view err, const guest_exception& exception) {
   constexpr std::size_t compared = 512;
   std::string_view traceback = exception.traceback;

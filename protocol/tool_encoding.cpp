@@ -106,9 +106,9 @@ error no_such_tool(const server_documents& documents, std::string_view tool) {
   for (const auto& name : similar_tools(tool, documents.tools)) {
     hint += (hint.empty() ? "did you mean \"" : "\", \"") + name;
   }
-  hint += hint.empty()
-              ? fmt::format("list_tools(\"{}\") names its {}", documents.server, documents.tools.size())
-              : "\"?";
+  hint += hint.empty() ? fmt::format("list_tools(\"{}\") names its {}", documents.server,
+                                     documents.tools.size())
+                       : "\"?";
   return {errc::not_found, fmt::format("server \"{}\" has no tool \"{}\"; {}", documents.server,
                                        trim_split_end(tool.substr(0, longest_tool_name)), hint)};
 }

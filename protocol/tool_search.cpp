@@ -72,10 +72,9 @@ std::vector<hit> score_all(const std::vector<const tool_index*>& servers,
 }
 
 bool is_better(const hit& a, const hit& b) {
-  return a.score != b.score
-             ? a.score > b.score
-             : std::tie(a.server->documents().server, a.document().name) <
-                   std::tie(b.server->documents().server, b.document().name);
+  return a.score != b.score ? a.score > b.score
+                            : std::tie(a.server->documents().server, a.document().name) <
+                                  std::tie(b.server->documents().server, b.document().name);
 }
 
 } // namespace

@@ -103,8 +103,8 @@ TEST(run_answer, shows_a_traceback_once) {
   const std::string traceback = "Traceback…\n  " + std::string(600, 'x') + "\nValueError: a\nb\n";
   answer.exception = guest_exception{"ValueError", "a\nb", traceback};
   answer.err = whole("warning\n" + traceback + "at exit\n");
-  EXPECT_EQ(text_of(answer), "[stderr]\nwarning\n" + traceback +
-                                 "at exit\nValueError: a\n[error: exit code 1]");
+  EXPECT_EQ(text_of(answer),
+            "[stderr]\nwarning\n" + traceback + "at exit\nValueError: a\n[error: exit code 1]");
   EXPECT_EQ(structured(answer)["error"]["traceback"], traceback);
   EXPECT_EQ(structured(answer)["stderr"], "warning\n" + traceback + "at exit\n");
   answer.err = whole("my own hook: a\n");

@@ -232,7 +232,8 @@ TEST(encode_tool_docs, all_tools_and_none) {
   auto all = encode_tool_docs(tool_index{files()}, "", false);
   ASSERT_TRUE(all);
   EXPECT_EQ(json::parse(*all).size(), 2U);
-  EXPECT_EQ(encode_tool_docs(tool_index{server_documents{"s", "s", "", {}}}, "", true).value(), "[]");
+  EXPECT_EQ(encode_tool_docs(tool_index{server_documents{"s", "s", "", {}}}, "", true).value(),
+            "[]");
 }
 
 TEST(encode_tool_docs, an_unknown_tool_gets_suggestions) {
@@ -253,12 +254,15 @@ TEST(encode_tool_docs, a_long_summary_is_cut_at_a_word) {
   for (int i = 0; i < 100; ++i) {
     documents.tools[0].description += "größer ";
   }
-  auto text = json::parse(encode_tool_docs(tool_index{documents}, "read_file", false).value())[0]["description"]
-                  .get<std::string>();
+  auto text =
+      json::parse(
+          encode_tool_docs(tool_index{documents}, "read_file", false).value())[0]["description"]
+          .get<std::string>();
   EXPECT_LE(text.size(), 243U);
   EXPECT_TRUE(text.ends_with("größer…")) << text;
   documents.tools[0].description = std::string(239, 'x') + "ößöß"; // a cut at 240 splits the ö
-  text = json::parse(encode_tool_docs(tool_index{documents}, "read_file", false).value())[0]["description"]
+  text = json::parse(
+             encode_tool_docs(tool_index{documents}, "read_file", false).value())[0]["description"]
              .get<std::string>();
   EXPECT_EQ(text, std::string(239, 'x') + "…");
 }

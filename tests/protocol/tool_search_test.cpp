@@ -131,9 +131,9 @@ TEST(search, is_the_same_each_time) {
 }
 
 TEST(search, deprecated_tools_come_after_others) {
-  for (const auto* text : {"DEPRECATED: use mail_send. Sends mail to people.",
-                           "[deprecated] Sends mail to people.", "This is deprecated. Sends mail.",
-                           "Sends mail to people. (DEPRECATED)"}) {
+  for (const auto* text :
+       {"DEPRECATED: use mail_send. Sends mail to people.", "[deprecated] Sends mail to people.",
+        "This is deprecated. Sends mail.", "Sends mail to people. (DEPRECATED)"}) {
     std::vector<server_documents> servers = {
         {"s", "s", "", {tool("send_mail", text), tool("z_mail_send", "Sends mail.")}}};
     auto found = json::parse(search_in(servers, "send mail", 5, false));
