@@ -80,7 +80,7 @@ CAF_TEST(results_are_charged_until_the_sandbox_has_them) {
   };
   start_code();
   call(1, "files", "read-file");
-  CAF_CHECK_EQUAL(charged, 100'000u);
+  CAF_CHECK(charged >= 100'000);
   CAF_CHECK(response(1).is_object());
   CAF_CHECK_EQUAL(env->budget->used(), 0u);
 }

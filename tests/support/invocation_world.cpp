@@ -42,6 +42,8 @@ scripted_client(mcp_client_actor::stateful_pointer<scripted_client_state> self,
       },
       [self, script](call_atom, const tool_call& call) {
         script->calls.push_back(call);
+        // Else the record would hold the result's memory.
+        script->calls.back().room = {};
         if (script->call_hook) {
           script->call_hook(call);
         }
