@@ -27,6 +27,8 @@
 // Local only: they never leave the process.
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(bulkhead::documents_ptr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(bulkhead::catalogue_ptr)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(bulkhead::tool_shelf_ptr)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(bulkhead::tool_question)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(bulkhead::guest_done)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(bulkhead::run_answer)
 
@@ -63,6 +65,8 @@ CAF_ADD_TYPE_ID(bulkhead, (bulkhead::client_status))
 CAF_ADD_TYPE_ID(bulkhead, (std::vector<bulkhead::client_status>))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::documents_ptr))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::catalogue_ptr))
+CAF_ADD_TYPE_ID(bulkhead, (bulkhead::tool_shelf_ptr))
+CAF_ADD_TYPE_ID(bulkhead, (bulkhead::tool_question))
 
 CAF_ADD_ATOM(bulkhead, bulkhead, spawn_atom, "spawn")
 CAF_ADD_ATOM(bulkhead, bulkhead, write_atom, "write")
@@ -112,7 +116,8 @@ namespace bulkhead {
 
 /// Whoever owns a child process.
 using child_owner_actor = caf::typed_actor<
-    /// The child wrote; give the bytes back as credit once they are dealt with.
+    /// The child wrote; give the bytes back as credit once they are dealt with. No bytes: a living
+    /// child has closed the stream.
     caf::reacts_to<child_output>,
     /// Bytes of earlier writes reached the child's pipe.
     caf::reacts_to<child_written>,
@@ -151,8 +156,8 @@ using sandbox_owner_actor = caf::typed_actor<
     caf::reacts_to<refused_call>,
     /// The code ended by itself.
     caf::reacts_to<guest_done>,
-    /// The sandbox is gone without `guest_done`; nothing follows. With errc::closed it had ended before
-    /// the run came, and another sandbox can take it.
+    /// The sandbox is gone without `guest_done`; nothing follows. With errc::closed it had ended
+    /// before the run came, and another sandbox can take it.
     caf::reacts_to<sandbox_lost>>;
 
 /// One container: boot, frames in and out, exit reason, certain death. It lives until its container
@@ -188,8 +193,8 @@ using container_runtime_actor = caf::typed_actor<
     caf::replies_to<confine_atom, container_handle>::with<caf::ok_atom>,
     /// Tells why the container's process ended; `diagnosis` is what it wrote to its stderr last.
     caf::replies_to<classify_atom, container_handle, child_exited, std::string>::with<exit_verdict>,
-    /// What sandboxes are made from (image, engine, OCI runtime), in short: one that was booted under
-    /// another answer is stale. Cheap; needs an engine that was found.
+    /// What sandboxes are made from (image, engine, OCI runtime), in short: one that was booted
+    /// under another answer is stale. Cheap; needs an engine that was found.
     caf::replies_to<stamp_atom>::with<std::string>,
     /// Ends and removes a container and all that belongs to it; idempotent, retried until gone.
     caf::replies_to<destroy_atom, container_handle>::with<caf::ok_atom>,
@@ -239,6 +244,15 @@ using client_registry_actor = caf::typed_actor<
 using sandbox_pool_actor = caf::typed_actor<
     /// A run has started; true when its sandbox came from the shelf.
     caf::reacts_to<taken_atom, bool>>;
+
+/// What there is to know of tools, worked out where nobody else waits for it.
+using tool_library_actor = caf::typed_actor<
+    /// What the catalogue's policy allows of a server's documents, ready to be asked about; the
+    /// newest of each server is kept.
+    caf::replies_to<documents_atom, catalogue_ptr, documents_ptr>::with<tool_shelf_ptr>,
+    /// Answers list_tools, query_tool_docs and search_tool_docs as JSON text, and a call_tool with
+    /// the error that there is no such tool.
+    caf::replies_to<tool_question>::with<std::string>>;
 
 /// Bounds how many runs go on at once.
 using admission_actor = caf::typed_actor<

@@ -16,6 +16,13 @@ namespace {
 /// The catalogue is in memory; an answer takes microseconds.
 constexpr auto registry_patience = 10s;
 
+/// The budget of one run. A result is charged twice for a moment, as it goes from one actor to the
+/// next; the reserve is for that.
+std::shared_ptr<memory_budget> run_budget(const environment& env) {
+  auto most = env.bounds.run_memory;
+  return std::make_shared<memory_budget>(2 * most, most, env.budget);
+}
+
 server_brief brief_of(const server_entry& entry) {
   return {entry.name, entry.alias, entry.description};
 }
@@ -48,7 +55,7 @@ void invocation_state::begin(const catalogue_ptr& all) {
   catalogue = all;
   // The one place where a run's rights are made: what it asked for, cut down by policy.
   rights = run_rights{catalogue->rules, request.servers};
-  what = sandbox_run{request.id, std::move(request.code), {}, {}};
+  what = sandbox_run{request.id, std::move(request.code), {}, {}, budget};
   for (const auto& entry : catalogue->servers) {
     if (!allows_server(catalogue->rules, entry.name).allowed) {
       continue;
@@ -142,6 +149,7 @@ void invocation_state::cut_short(run_status status, error reason) {
 
 void invocation_state::finish(run_status status) {
   now = phase::over;
+  log_tallies();
   for (const auto& [id, call] : calls) {
     self->send(call.client, cancel_atom::value, call.call);
   }
@@ -183,6 +191,16 @@ void invocation_state::dealt_with_call() {
   }
 }
 
+/// What was left out of the log while the code ran.
+void invocation_state::log_tallies() const {
+  if (calls_refused > most_lines) {
+    context.env->log->info("run {}: {} unusable calls refused in all", request.id, calls_refused);
+  }
+  if (calls_repeated > most_lines) {
+    context.env->log->warn("run {}: {} calls with an id in use in all", request.id, calls_repeated);
+  }
+}
+
 void invocation_state::report(std::string message) {
   if (request.observer) {
     self->send(request.observer, run_progress{request.id, std::move(message)});
@@ -204,8 +222,10 @@ invocation_impl_actor::behavior_type invocation_state::make_behavior() {
       },
       [this](const refused_call& call) {
         dealt_with_call();
-        context.env->log->info("run {}: call {} refused: {}", request.id, call.id,
-                               call.reason.message);
+        if (++calls_refused <= most_lines) {
+          context.env->log->info("run {}: call {} refused: {}", request.id, call.id,
+                                 call.reason.message);
+        }
       },
       [this](guest_done& done) { finished(done); },
       [this](sandbox_lost& loss) { lost(loss); },
@@ -227,6 +247,7 @@ invocation(invocation_impl_actor::stateful_pointer<invocation_state> self,
            invocation_context context, run_request request) {
   self->state.out = output_capture{context.env->bounds.answer_stream};
   self->state.err = output_capture{context.env->bounds.answer_stream};
+  self->state.budget = run_budget(*context.env);
   self->state.context = std::move(context);
   self->state.request = std::move(request);
   return self->state.make_behavior();

@@ -2,7 +2,9 @@
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -22,6 +24,7 @@ namespace bulkhead {
 struct invocation_context {
   environment_ptr env;
   client_registry_actor registry;
+  tool_library_actor library;
   /// Gives the sandbox of a run: a booted one if there is one, or always one that has yet to boot.
   std::function<sandbox_actor(bool booted_will_do)> make_sandbox;
 };
@@ -44,7 +47,7 @@ struct invocation_state {
     state now = state::unknown;
     server_brief brief;
     mcp_client_actor client;
-    documents_ptr documents; ///< only tools that the run may use
+    tool_shelf_ptr tools; ///< only those that the run may use
     error failure;
     std::vector<guest_call> waiting;
 
@@ -67,36 +70,41 @@ struct invocation_state {
   void take_output(guest_output& output);
   void dealt_with_call();
   void report(std::string message);
+  void log_tallies() const;
 
   // Calls from the code (invocation_calls.cpp).
   void take_call(guest_call& call);
   void route(guest_call& call);
   void route_to(link& to, guest_call& call);
   void call_tool(link& to, guest_call& call);
-  void query_documents(link& to, const guest_call& call);
+  void ask_library(guest_call call, std::vector<tool_shelf_ptr> among);
+  void next_question();
   void search(const guest_call& call);
   void finish_searches();
   void connect(link& to);
-  documents_ptr allowed_part(const link& of, const documents_ptr& all) const;
   void fetch_documents(link& to);
+  void shelve(link& to, const documents_ptr& documents);
   void settle(link& to);
   link* find_link(std::string_view server);
   void refuse_unknown_server(const guest_call& call);
-  void respond(std::uint64_t call, std::string payload);
+  void respond(std::uint64_t call, std::string payload, const answer_room& room = {});
   void refuse(std::uint64_t call, error reason);
   std::chrono::nanoseconds time_left() const;
 
   invocation_impl_actor::pointer self;
   invocation_context context;
   run_request request;
+  std::shared_ptr<memory_budget> budget; ///< the run's own, of the whole process's
   phase now = phase::fresh;
   sandbox_actor sandbox;
   sandbox_run what; ///< kept until it runs: a booted sandbox may have died while it waited
   bool tried_another = false;
   catalogue_ptr catalogue;
   run_rights rights;
-  std::map<std::string, link> links; ///< by raw name
-  std::vector<guest_call> searches;  ///< wait until no link is connecting
+  std::map<std::string, link> links;   ///< by raw name
+  std::vector<guest_call> searches;    ///< wait until no link is connecting
+  std::deque<tool_question> questions; ///< wait until others are answered
+  std::uint32_t questions_asked = 0;   ///< those that the library works on
   /// Tool calls on their way: the guest's id to the client and its id there.
   struct outgoing {
     mcp_client_actor client;
@@ -105,6 +113,8 @@ struct invocation_state {
   std::map<std::uint64_t, outgoing> calls;
   /// Calls of every kind that aren't answered, with the memory their arguments hold.
   std::map<std::uint64_t, memory_budget::share> open_calls;
+  std::uint64_t calls_refused = 0;  ///< unusable ones
+  std::uint64_t calls_repeated = 0; ///< with an id in use
   output_capture out;
   output_capture err;
   std::uint32_t outputs_shown = 0;   ///< those that the observer hasn't dealt with
@@ -113,6 +123,9 @@ struct invocation_state {
   caf::typed_response_promise<run_answer> promise;
   std::chrono::steady_clock::time_point due;
   std::chrono::steady_clock::time_point began;
+
+  /// Log lines that a run may cause of a kind; its code could make thousands a second.
+  static constexpr std::uint64_t most_lines = 5;
 
   static inline const char* name = "invocation";
 };

@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include "actors/errors.hpp"
+#include "actors/tool_library.hpp"
 #include "protocol/tool_documents.hpp"
 #include "protocol/wire.hpp"
 
@@ -17,15 +18,32 @@ namespace bulkhead {
 
 using namespace std::chrono_literals;
 
+namespace {
+
+/// Thousands of tools take a second to index, and other servers may be before them.
+constexpr auto library_patience = 30s;
+
+/// Names told of what a run has.
+constexpr std::size_t most_names = 20;
+
+} // namespace
+
 std::chrono::nanoseconds invocation_state::time_left() const {
   return std::max<std::chrono::nanoseconds>(due - self->clock().now(), 1ms);
 }
 
-void invocation_state::respond(std::uint64_t call, std::string payload) {
+/// `room` holds the payload's memory until the sandbox has it, which charges what it queues itself.
+void invocation_state::respond(std::uint64_t call, std::string payload, const answer_room& room) {
   open_calls.erase(call);
-  if (now != phase::over) {
-    self->send(sandbox, respond_atom::value, call, std::move(payload));
+  if (now == phase::over) {
+    return;
   }
+  if (!room.charged()) {
+    self->send(sandbox, respond_atom::value, call, std::move(payload));
+    return;
+  }
+  self->request(sandbox, time_left() + 1s, respond_atom::value, call, std::move(payload))
+      .then([room] {}, [room](const caf::error&) {});
 }
 
 void invocation_state::refuse(std::uint64_t call, error reason) {
@@ -44,12 +62,14 @@ void invocation_state::take_call(guest_call& call) {
   error reason{errc::none, {}};
   if (open_calls.contains(call.id)) {
     // Answering would answer the first call too.
-    context.env->log->warn("run {}: two calls with the id {}", request.id, call.id);
+    if (++calls_repeated <= most_lines) {
+      context.env->log->warn("run {}: two calls with the id {}", request.id, call.id);
+    }
     return;
   }
   if (open_calls.size() >= most) {
     reason = {errc::limit, fmt::format("more than {} calls at once", most)};
-  } else if (!context.env->budget->take(call.arguments.size(), share)) {
+  } else if (!budget->take_if_ample(call.arguments.size(), share)) {
     reason = {errc::overloaded, "the memory budget has no room for the arguments; try again later"};
   }
   if (reason.code != errc::none) {
@@ -101,9 +121,13 @@ void invocation_state::refuse_unknown_server(const guest_call& call) {
                                       entry->name)});
     return;
   }
-  std::vector<std::string> names;
+  std::vector<std::string_view> names;
   for (const auto& [name, to] : links) {
     names.push_back(name);
+    if (names.size() > most_names) {
+      names.back() = "…";
+      break;
+    }
   }
   refuse(call.id,
          {errc::not_found,
@@ -126,7 +150,7 @@ void invocation_state::route_to(link& to, guest_call& call) {
   if (call.kind == guest_call_kind::call_tool) {
     call_tool(to, call);
   } else {
-    query_documents(to, call);
+    ask_library(std::move(call), {to.tools});
   }
 }
 
@@ -148,18 +172,6 @@ void invocation_state::connect(link& to) {
           });
 }
 
-documents_ptr invocation_state::allowed_part(const link& of, const documents_ptr& all) const {
-  auto denied = [&](const tool_document& tool) {
-    return !rights.tool(of.brief.name, tool.name).allowed;
-  };
-  if (std::none_of(all->tools.begin(), all->tools.end(), denied)) {
-    return all;
-  }
-  auto allowed = std::make_shared<server_documents>(*all);
-  std::erase_if(allowed->tools, denied);
-  return allowed;
-}
-
 void invocation_state::fetch_documents(link& to) {
   // Before the code runs its deadline isn't known; a server may take that long to start.
   auto patience = now == phase::running ? time_left() : std::chrono::nanoseconds{request.timeout};
@@ -167,14 +179,24 @@ void invocation_state::fetch_documents(link& to) {
       deadline::at(self->clock().now() +
                    std::chrono::duration_cast<std::chrono::steady_clock::duration>(patience));
   self->request(to.client, patience + 1s, documents_atom::value, until)
+      .then([this, &to](const documents_ptr& documents) { shelve(to, documents); },
+            [this, &to](const caf::error& reason) {
+              to.failure = from_caf(reason, "start server " + to.brief.name);
+              to.now = link::state::failed;
+              settle(to);
+            });
+}
+
+void invocation_state::shelve(link& to, const documents_ptr& documents) {
+  self->request(context.library, library_patience, documents_atom::value, catalogue, documents)
       .then(
-          [this, &to](const documents_ptr& documents) {
-            to.documents = allowed_part(to, documents);
+          [this, &to](const tool_shelf_ptr& tools) {
+            to.tools = tools;
             to.now = link::state::ready;
             settle(to);
           },
           [this, &to](const caf::error& reason) {
-            to.failure = from_caf(reason, "start server " + to.brief.name);
+            to.failure = from_caf(reason, "read the tools of server " + to.brief.name);
             to.now = link::state::failed;
             settle(to);
           });
@@ -196,7 +218,7 @@ void invocation_state::settle(link& to) {
 }
 
 void invocation_state::call_tool(link& to, guest_call& call) {
-  const auto* tool = find_tool(to.documents->tools, call.tool);
+  const auto* tool = find_tool(to.tools->documents->tools, call.tool);
   // The raw name goes through policy also when no document has it: a denied tool says so.
   auto verdict = rights.tool(to.brief.name, tool != nullptr ? tool->name : call.tool);
   if (!verdict.allowed) {
@@ -205,27 +227,20 @@ void invocation_state::call_tool(link& to, guest_call& call) {
     return;
   }
   if (tool == nullptr) {
-    std::vector<std::string> names;
-    for (const auto& known : to.documents->tools) {
-      names.push_back(known.name);
-    }
-    auto close = similar_names(call.tool, names);
-    refuse(call.id, {errc::not_found,
-                     fmt::format("server \"{}\" has no tool \"{}\"{}", to.brief.name, call.tool,
-                                 close.empty() ? "; list_tools shows what it has"
-                                               : fmt::format("; did you mean {}?",
-                                                             fmt::join(close, " or ")))});
+    // What was meant instead takes looking for.
+    ask_library(std::move(call), {to.tools});
     return;
   }
   auto serial = context.env->next_serial();
   calls.emplace(call.id, outgoing{to.client, serial});
   auto left = time_left();
-  tool_call what{serial, tool->name, std::move(call.arguments), deadline::at(due)};
+  answer_room room{budget};
+  tool_call what{serial, tool->name, std::move(call.arguments), deadline::at(due), room};
   self->request(to.client, left + 1s, call_atom::value, std::move(what))
       .then(
-          [this, id = call.id](std::string& result) {
+          [this, id = call.id, room](std::string& result) {
             calls.erase(id);
-            respond(id, std::move(result));
+            respond(id, std::move(result), room);
           },
           [this, id = call.id, what = call.tool](const caf::error& reason) {
             calls.erase(id);
@@ -233,13 +248,30 @@ void invocation_state::call_tool(link& to, guest_call& call) {
           });
 }
 
-void invocation_state::query_documents(link& to, const guest_call& call) {
-  if (call.kind == guest_call_kind::list_tools) {
-    respond(call.id, encode_tool_list(to.documents->tools));
-    return;
+/// A few questions at once; the library is there for all runs.
+void invocation_state::ask_library(guest_call call, std::vector<tool_shelf_ptr> among) {
+  questions.push_back({std::move(call), std::move(among), answer_room{budget}});
+  next_question();
+}
+
+void invocation_state::next_question() {
+  while (!questions.empty() && questions_asked < context.env->bounds.questions_in_flight) {
+    auto question = std::move(questions.front());
+    questions.pop_front();
+    ++questions_asked;
+    self->request(context.library, time_left() + 1s, question)
+        .then(
+            [this, id = question.call.id, room = question.room](std::string& text) {
+              --questions_asked;
+              respond(id, std::move(text), room);
+              next_question();
+            },
+            [this, id = question.call.id](const caf::error& reason) {
+              --questions_asked;
+              refuse(id, from_caf(reason, "look up tools"));
+              next_question();
+            });
   }
-  auto text = encode_tool_docs(*to.documents, call.tool, call.full_detail);
-  text ? respond(call.id, std::move(*text)) : refuse(call.id, text.error());
 }
 
 void invocation_state::search(const guest_call& call) {
@@ -257,14 +289,14 @@ void invocation_state::finish_searches() {
     return;
   }
   for (const auto& call : std::exchange(searches, {})) {
-    std::vector<const server_documents*> known;
+    std::vector<tool_shelf_ptr> known;
     const error* failure = nullptr;
     for (const auto& [name, to] : links) {
       if (!call.server.empty() && !to.is_called(call.server)) {
         continue;
       }
-      if (to.documents) {
-        known.push_back(to.documents.get());
+      if (to.tools) {
+        known.push_back(to.tools);
       } else if (!to.failure.message.empty()) {
         failure = &to.failure;
       }
@@ -274,7 +306,7 @@ void invocation_state::finish_searches() {
       refuse(call.id, *failure);
       continue;
     }
-    respond(call.id, search_tool_documents(known, call.query, call.limit, call.full_detail));
+    ask_library(call, std::move(known));
   }
 }
 

@@ -26,6 +26,7 @@ struct upstream_call {
   caf::typed_response_promise<std::string> promise;
   memory_budget::share memory; ///< for the arguments, until sent
   std::optional<clock::time_point> sent;
+  answer_room room; ///< for the result
 };
 
 /// The calls of one server that have no answer yet, by the request id that the server sees.

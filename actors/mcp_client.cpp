@@ -86,6 +86,7 @@ std::optional<mcp_client_state::time_point> mcp_client_state::next_due() {
   consider(start_due);
   consider(probe_due);
   consider(step_due);
+  consider(exit_due);
   if (list) {
     consider(list->due);
   }
@@ -113,6 +114,9 @@ void mcp_client_state::tick() {
   auto is_due = [this](const std::optional<time_point>& when) { return when && now() >= *when; };
   if (is_due(step_due)) {
     advance_stop();
+  }
+  if (is_due(exit_due)) {
+    output_lost();
   }
   if (is_due(probe_due)) {
     probe_due.reset();

@@ -86,6 +86,8 @@ struct mcp_client_state {
   void start_failed(const error& reason);
   void child_ended(const child_exited& exit);
   void take_output(child_output& output);
+  void output_ended();
+  void output_lost();
   void give_credit(stream_id stream, std::uint64_t bytes);
   void charge_partial_line();
   bool write(std::string line);
@@ -170,6 +172,7 @@ struct mcp_client_state {
   std::uint64_t owed_credit[2] = {0, 0};
   memory_budget::share partial_line;
   std::optional<time_point> step_due;
+  std::optional<time_point> exit_due; ///< its stdout has ended, so that it should
   stop_step step = stop_step::none;
 
   // The handshake.

@@ -51,8 +51,9 @@ caf::result<std::string> mcp_client_state::call(tool_call& request) {
                         request.due.when(),
                         {},
                         {},
-                        std::nullopt};
-  if (!env->budget->take(waiting.arguments.size() + call_overhead, waiting.memory)) {
+                        std::nullopt,
+                        std::move(request.room)};
+  if (!env->budget->take_if_ample(waiting.arguments.size() + call_overhead, waiting.memory)) {
     return to_caf(errc::overloaded, what + ": no memory for the arguments now; try again later");
   }
   auto promise = self->make_response_promise<std::string>();
@@ -96,6 +97,12 @@ void mcp_client_state::finish_call(std::uint64_t id, const rpc_message& answer) 
                                             answer.result.size(), env->bounds.tool_payload)));
   } else if (auto sound = upstream::check_call_result(generation, answer.result); !sound) {
     call->promise.deliver(to_caf(sound.error().code, what + ": " + sound.error().message));
+  } else if (!call->room.take(answer.result.size())) {
+    call->promise.deliver(
+        to_caf(errc::overloaded,
+               fmt::format("{}: no memory for its result of {} bytes while so many others wait to "
+                           "be read; make fewer calls at once",
+                           what, answer.result.size())));
   } else {
     call->promise.deliver(std::string{answer.result});
   }
@@ -113,11 +120,7 @@ error mcp_client_state::call_failure(const upstream_call& call,
   }
   auto text = fmt::format("MCP server \"{}\" has no tool \"{}\"", entry.name, call.tool);
   if (listed) {
-    std::vector<std::string> names;
-    for (const auto& tool : documents->tools) {
-      names.push_back(tool.name);
-    }
-    auto similar = similar_names(call.tool, names);
+    auto similar = similar_tools(call.tool, documents->tools);
     text += similar.empty() ? "" : fmt::format("; did you mean {}?", fmt::join(similar, ", "));
   }
   return {errc::not_found, std::move(text)};
@@ -162,16 +165,19 @@ void mcp_client_state::expire_calls() {
   }
 }
 
-/// Why a request that waits for the start ends without an answer. The start goes on.
+/// Why a request that waits for the start ends without an answer. The start goes on, but for
+/// `bulkhead run`, which ends with its run.
 error mcp_client_state::still_starting() const {
+  constexpr auto remedy =
+      "retry in a moment, or give the run more time (\"timeout\" of run_python, "
+      "--timeout of bulkhead run)";
   if (starting()) {
     auto since = std::chrono::duration_cast<std::chrono::seconds>(self->clock().now() - started_at);
     return {errc::timeout,
-            fmt::format("{} is still starting ({} so far); retry in a moment", subject(), since)};
+            fmt::format("{} is still starting ({} so far); {}", subject(), since, remedy)};
   }
-  return {errc::timeout, fmt::format("{} is waiting to be restarted; retry in a moment; its last "
-                                     "failure: {}",
-                                     subject(), last_error)};
+  return {errc::timeout, fmt::format("{} is waiting to be restarted; {}; its last failure: {}",
+                                     subject(), remedy, last_error)};
 }
 
 /// Answers every call and every wait for documents.

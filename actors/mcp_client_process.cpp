@@ -23,6 +23,9 @@ constexpr auto terminate_grace = 1500ms;
 constexpr auto kill_grace = 500ms;
 constexpr auto reap_time = 800ms;
 
+/// A process that ends closes its stdout a moment before.
+constexpr auto exit_grace = 1s;
+
 /// Credit is given back in pieces, to spare messages.
 constexpr std::uint64_t credit_step = 256 * kibibyte;
 
@@ -134,6 +137,7 @@ void mcp_client_state::child_ended(const child_exited& exit) {
     return;
   }
   child.reset();
+  exit_due.reset();
   if (current == phase::stopping) {
     reap();
     return;
@@ -165,7 +169,42 @@ void mcp_client_state::abandon(const error& reason) {
   fail_waiting(reason);
 }
 
+/// Without its stdout a server can't answer any more, though it may live on: see `output_lost`.
+void mcp_client_state::output_ended() {
+  if (current != phase::stopping) {
+    exit_due = now() + exit_grace;
+    arm();
+  }
+}
+
+/// Its stdout is closed and it hasn't ended: what is said of a server that died holds for this one.
+void mcp_client_state::output_lost() {
+  exit_due.reset();
+  if (starting() && discover_request != 0) {
+    // As for one that ends at an unknown first request; whoever waits goes on waiting.
+    skip_probe = true;
+    begin_stop();
+    return;
+  }
+  bool was_ready = current == phase::ready;
+  error reason{errc::server_failed,
+               fmt::format("{} closed its stdout {} and is ended, since it can't answer{}",
+                           subject(), was_ready ? "while it was in use" : "before it was ready",
+                           last_words())};
+  note_failure(reason);
+  restarts.failed(now(), was_ready ? now() - started_at : 0s);
+  skip_probe = false;
+  abandon(reason);
+  begin_stop();
+}
+
 void mcp_client_state::take_output(child_output& output) {
+  if (output.bytes.empty()) {
+    if (child && output.id == *child && output.stream == stream_id::out) {
+      output_ended();
+    }
+    return;
+  }
   if (child && output.id == *child) {
     if (output.stream == stream_id::err) {
       stderr_end->append(output.bytes);
@@ -240,6 +279,7 @@ void mcp_client_state::pump() {
 /// Ends the process: stdin's end first, as MCP asks for, then signals.
 void mcp_client_state::begin_stop() {
   current = phase::stopping;
+  exit_due.reset();
   start_due.reset();
   probe_due.reset();
   if (!child) {

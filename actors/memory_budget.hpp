@@ -7,8 +7,9 @@
 
 namespace bulkhead {
 
-/// The bytes that the whole process may hold for others: frames, queues, captured output. Whoever
-/// is refused must drop or refuse what it wanted to hold. Thread-safe.
+/// The bytes that the whole process, or one run within it, may hold for others: frames, queues,
+/// captured output, answers. Whoever is refused must drop or refuse what it wanted to hold.
+/// Thread-safe.
 class memory_budget : public std::enable_shared_from_this<memory_budget> {
 public:
   /// Bytes taken from a budget, given back on destruction. Movable, not copyable.
@@ -32,29 +33,37 @@ public:
     /// Gives all back.
     void release() {
       if (owner_ && bytes_ > 0) {
-        owner_->used_.fetch_sub(bytes_, std::memory_order_relaxed);
+        owner_->give_back(bytes_);
       }
       bytes_ = 0;
     }
 
   private:
     friend class memory_budget;
-    share(std::shared_ptr<memory_budget> owner, std::size_t bytes)
-        : owner_{std::move(owner)}, bytes_{bytes} {}
     std::shared_ptr<memory_budget> owner_;
     std::size_t bytes_ = 0;
   };
 
-  explicit memory_budget(std::size_t total) : total_{total} {}
+  /// Of `total` bytes the last `reserve` are for what can't be refused without ending a run (see
+  /// `take_if_ample`). What is taken here is taken from `parent` too.
+  explicit memory_budget(std::size_t total, std::size_t reserve = 0,
+                         std::shared_ptr<memory_budget> parent = nullptr)
+      : total_{total}, reserve_{reserve}, parent_{std::move(parent)} {}
 
   /// Takes `bytes` into `into` (on top of what it holds); false when the budget has not that much.
-  bool take(std::size_t bytes, share& into) {
-    auto before = used_.load(std::memory_order_relaxed);
-    do {
-      if (bytes > total_ - before) {
-        return false;
-      }
-    } while (!used_.compare_exchange_weak(before, before + bytes, std::memory_order_relaxed));
+  bool take(std::size_t bytes, share& into) { return take(bytes, into, true); }
+
+  /// As `take`, but leaves the reserve alone: for what is politely refused when there is no room.
+  bool take_if_ample(std::size_t bytes, share& into) { return take(bytes, into, false); }
+
+  std::size_t used() const { return used_.load(std::memory_order_relaxed); }
+  std::size_t total() const { return total_; }
+
+private:
+  bool take(std::size_t bytes, share& into, bool all) {
+    if (!reserve_bytes(bytes, all)) {
+      return false;
+    }
     if (!into.owner_) {
       into.owner_ = shared_from_this();
     }
@@ -62,12 +71,57 @@ public:
     return true;
   }
 
-  std::size_t used() const { return used_.load(std::memory_order_relaxed); }
-  std::size_t total() const { return total_; }
+  bool reserve_bytes(std::size_t bytes, bool all) {
+    const auto most = all ? total_ : total_ - reserve_;
+    auto before = used_.load(std::memory_order_relaxed);
+    do {
+      if (before > most || bytes > most - before) {
+        return false;
+      }
+    } while (!used_.compare_exchange_weak(before, before + bytes, std::memory_order_relaxed));
+    if (parent_ && !parent_->reserve_bytes(bytes, all)) {
+      used_.fetch_sub(bytes, std::memory_order_relaxed);
+      return false;
+    }
+    return true;
+  }
+
+  void give_back(std::size_t bytes) {
+    used_.fetch_sub(bytes, std::memory_order_relaxed);
+    if (parent_) {
+      parent_->give_back(bytes);
+    }
+  }
+
+  std::size_t total_;
+  std::size_t reserve_;
+  std::shared_ptr<memory_budget> parent_;
+  std::atomic<std::size_t> used_ = 0;
+};
+
+/// Where an answer's bytes are charged from the moment it is made until whoever asked is done with
+/// it: the asker makes the room and sends it along, the answerer takes from it before it answers.
+class answer_room {
+public:
+  /// Answers up to this are bounded by their number alone, in bytes.
+  static constexpr std::size_t free_bytes = 32 * 1024;
+
+  answer_room() = default;
+  explicit answer_room(std::shared_ptr<memory_budget> budget)
+      : budget_{std::move(budget)}, share_{std::make_shared<memory_budget::share>()} {}
+
+  /// False when there is no room for an answer of that many bytes.
+  bool take(std::size_t bytes) const {
+    return !budget_ || bytes <= free_bytes || budget_->take_if_ample(bytes, *share_);
+  }
+
+  bool charged() const { return share_ && share_->bytes() > 0; }
+
+  friend bool operator==(const answer_room&, const answer_room&) = default;
 
 private:
-  std::size_t total_;
-  std::atomic<std::size_t> used_ = 0;
+  std::shared_ptr<memory_budget> budget_;
+  std::shared_ptr<memory_budget::share> share_;
 };
 
 } // namespace bulkhead

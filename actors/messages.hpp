@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "actors/memory_budget.hpp"
 #include "protocol/container_spec.hpp"
 #include "protocol/error.hpp"
 #include "protocol/server_config.hpp"
@@ -102,6 +103,9 @@ struct sandbox_run {
   std::string code;
   std::vector<server_brief> servers;    ///< those it may call
   std::vector<server_brief> discovered; ///< all it may know of
+  /// What is sent to the run is charged to this; null: to the whole process's. Stays within the
+  /// process.
+  std::shared_ptr<memory_budget> budget;
   friend bool operator==(const sandbox_run&, const sandbox_run&) = default;
 };
 
@@ -186,6 +190,7 @@ struct tool_call {
   std::string tool;      ///< raw name
   std::string arguments; ///< scanned JSON object
   deadline due;
+  answer_room room; ///< for the result; stays within the process
   friend bool operator==(const tool_call&, const tool_call&) = default;
 };
 
@@ -201,6 +206,17 @@ struct client_status {
 
 using documents_ptr = std::shared_ptr<const server_documents>;
 using catalogue_ptr = std::shared_ptr<const server_catalogue>;
+
+struct tool_shelf;
+using tool_shelf_ptr = std::shared_ptr<const tool_shelf>;
+
+/// What a run's code wants to know of tools.
+struct tool_question {
+  guest_call call;
+  std::vector<tool_shelf_ptr> among; ///< not empty, but for a search
+  answer_room room;                  ///< for the answer
+  friend bool operator==(const tool_question&, const tool_question&) = default;
+};
 
 template <class I>
 auto inspect(I& f, deadline& x) {

@@ -130,6 +130,10 @@ void sandbox_state::execute(sandbox_run& what, const sandbox_owner_actor& who) {
     return;
   }
   run = std::move(what);
+  if (run.budget) {
+    // Nothing has been sent so far.
+    out.emplace(context.env->bounds.write_ahead, run.budget);
+  }
   owner = who;
   self->monitor(owner);
   now == phase::fresh ? prepare() : start_code();

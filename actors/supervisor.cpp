@@ -43,6 +43,7 @@ void supervisor_state::start_all() {
   add("volume manager", plan.start_volumes, &services::volumes);
   add("container runtime", plan.start_runtime, &services::runtime);
   add("client registry", plan.start_registry, &services::registry);
+  add("tool library", plan.start_library, &services::library);
   add("admission", plan.start_admission, &services::admission);
   if (plan.start_pool) {
     auto start_pool = [this] { return plan.start_pool(supervisor_actor{self}); };
@@ -236,8 +237,9 @@ run_starter make_run_starter(caf::actor_system& system, environment_ptr env,
     return waiting ? waiting : make_fresh();
   };
   return [&system, env, services, make_sandbox](const run_request& request) -> invocation_actor {
-    return system.spawn(invocation, invocation_context{env, services->get().registry, make_sandbox},
-                        request);
+    auto all = services->get();
+    return system.spawn(invocation,
+                        invocation_context{env, all.registry, all.library, make_sandbox}, request);
   };
 }
 

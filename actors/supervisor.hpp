@@ -29,6 +29,7 @@ public:
     volume_manager_actor volumes;
     container_runtime_actor runtime;
     client_registry_actor registry;
+    tool_library_actor library;
     admission_actor admission;
     sandbox_pool_actor pool; ///< null where none is configured
   };
@@ -74,6 +75,7 @@ struct supervisor_plan {
   std::function<volume_manager_actor()> start_volumes;
   std::function<container_runtime_actor()> start_runtime;
   std::function<client_registry_actor()> start_registry;
+  std::function<tool_library_actor()> start_library;
   std::function<admission_actor()> start_admission;
   /// Null: no sandboxes are kept booted.
   std::function<sandbox_pool_actor(const supervisor_actor& supervisor)> start_pool;

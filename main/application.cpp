@@ -18,6 +18,7 @@
 #include "actors/client_registry.hpp"
 #include "actors/container_runtime.hpp"
 #include "actors/process_host.hpp"
+#include "actors/tool_library.hpp"
 #include "actors/volume_manager.hpp"
 #include "main/configuration.hpp"
 #include "main/logging.hpp"
@@ -30,6 +31,8 @@ namespace {
 
 /// The stages of the supervisor's stop end within 5 s; this is for a supervisor that hangs.
 constexpr auto stop_budget = 8s;
+
+constexpr std::size_t messages_at_a_time = 16;
 
 /// `bytes` random bytes from the kernel, in hex.
 std::string random_hex(std::size_t bytes) {
@@ -69,7 +72,8 @@ environment_ptr make_environment(const account& who, const settings& config,
     return serial->fetch_add(1, std::memory_order_relaxed) + 1;
   };
   env->wall_clock = [] { return std::chrono::system_clock::now(); };
-  env->budget = std::make_shared<memory_budget>(env->bounds.memory_budget);
+  env->budget =
+      std::make_shared<memory_budget>(env->bounds.memory_budget, env->bounds.memory_budget / 4);
   env->log = make_logger(config.log);
   return env;
 }
@@ -104,6 +108,8 @@ application::application(const account& who, const settings& config, instance_lo
   // Idle workers sleep instead of polling.
   config_.set("scheduler.policy", caf::atom("sharing"));
   config_.set("scheduler.max-threads", worker_count());
+  // An actor with a full mailbox lets others have the worker now and then.
+  config_.set("scheduler.max-throughput", messages_at_a_time);
   system_ = std::make_unique<caf::actor_system>(config_);
   supervisor_ = system_->spawn(supervisor, make_plan(stop));
   caf::scoped_actor self{*system_};
@@ -131,13 +137,17 @@ supervisor_plan application::make_plan(stop_signal& stop) {
   plan.start_registry = [this]() -> client_registry_actor {
     return system_->spawn(client_registry, env_, services_->get().processes, catalogue_);
   };
+  // Searches take processor time, so they don't take that of the workers.
+  plan.start_library = [this]() -> tool_library_actor {
+    return system_->spawn<caf::detached>(tool_library);
+  };
   plan.start_admission = [this]() -> admission_actor { return system_->spawn(admission, env_); };
   if (env_->config.pool.ceiling > 0) {
     plan.start_pool = [this](const supervisor_actor& known_to) -> sandbox_pool_actor {
       auto make_sandbox = make_sandbox_maker(*system_, env_, services_, known_to);
-      return system_->spawn(sandbox_pool, sandbox_pool_context{env_, services_->shelf,
-                                                               services_->get().runtime,
-                                                               make_sandbox});
+      return system_->spawn(
+          sandbox_pool,
+          sandbox_pool_context{env_, services_->shelf, services_->get().runtime, make_sandbox});
     };
   }
   plan.fatal = [log = env_->log, failed = failed_, &stop](const std::string& what) {
@@ -158,6 +168,7 @@ application::~application() {
                  });
     for (const auto& handle : {caf::actor_cast<caf::actor>(supervisor_),
                                caf::actor_cast<caf::actor>(services_->get().admission),
+                               caf::actor_cast<caf::actor>(services_->get().library),
                                caf::actor_cast<caf::actor>(services_->get().registry),
                                caf::actor_cast<caf::actor>(services_->get().runtime),
                                caf::actor_cast<caf::actor>(services_->get().volumes),

@@ -34,6 +34,12 @@ struct limits {
   std::size_t memory_budget = 256 * mebibyte;
   /// Tool calls of one run on the way at once; more wait in the guest.
   std::uint32_t calls_in_flight = 32;
+  /// Questions about tools (lists, documents, searches) of one run worked on at once; its others
+  /// wait their turn, so that one run doesn't keep the rest waiting.
+  std::uint32_t questions_in_flight = 4;
+  /// Results and documents held for one run that its code hasn't read, with its calls' arguments,
+  /// in bytes; a call whose result finds no room fails. As much again is for copies on their way.
+  std::size_t run_memory = 64 * mebibyte;
   /// Runs that wait for admission; one more is refused as overloaded.
   std::uint32_t admission_queue = 64;
   /// What an answer shows of one stream (head and tail together), in bytes.

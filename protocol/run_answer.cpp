@@ -1,5 +1,6 @@
 #include "protocol/run_answer.hpp"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -130,12 +131,26 @@ void start_section(std::string& text) {
   }
 }
 
-std::string exception_text(const guest_exception& exception) {
-  if (!exception.traceback.empty()) {
+/// The guest prints a traceback as Python does, so that stderr as shown has it already, at least
+/// its end. Not so if the program has closed or replaced its stderr, or has a hook of its own.
+bool shows_traceback(std::string_view err, const guest_exception& exception) {
+  constexpr std::size_t compared = 512;
+  std::string_view traceback = exception.traceback;
+  auto end = traceback.substr(traceback.size() - std::min(traceback.size(), compared));
+  return !end.empty() && err.find(end) != std::string_view::npos;
+}
+
+/// The traceback, or, where it stands above, the error in a line.
+std::string exception_text(const guest_exception& exception, std::string_view err) {
+  auto above = shows_traceback(err, exception);
+  if (!above && !exception.traceback.empty()) {
     return exception.traceback;
   }
-  return exception.message.empty() ? exception.type
-                                   : fmt::format("{}: {}", exception.type, exception.message);
+  std::string_view message = exception.message;
+  if (above) {
+    message = message.substr(0, message.find('\n'));
+  }
+  return message.empty() ? exception.type : fmt::format("{}: {}", exception.type, message);
 }
 
 std::string ending_text(const run_answer& run) {
@@ -161,7 +176,7 @@ std::string compact_text(const shown_answer& shown) {
   }
   if (run.exception) {
     start_section(text);
-    text += exception_text(*run.exception);
+    text += exception_text(*run.exception, run.err.text());
   }
   if (run.status != run_status::success) {
     start_section(text);

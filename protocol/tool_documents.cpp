@@ -1,7 +1,6 @@
 #include "protocol/tool_documents.hpp"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -60,30 +59,6 @@ tool_document read_tool(const json& tool) {
   return result;
 }
 
-std::string lower(std::string_view text) {
-  std::string result(text);
-  for (auto& c : result) {
-    c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  }
-  return result;
-}
-
-/// Levenshtein's distance in bytes.
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    auto diagonal = row[0];
-    row[0] = i + 1;
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      auto replaced = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, row[j] + 1, row[j + 1] + 1});
-    }
-  }
-  return row.back();
-}
-
 } // namespace
 
 expected<tool_page> parse_tool_page(std::string_view result) {
@@ -129,37 +104,6 @@ const tool_document* find_tool(const std::vector<tool_document>& tools, std::str
     found = by(&tool_document::alias);
   }
   return found != tools.end() ? &*found : nullptr;
-}
-
-std::vector<std::string> similar_names(std::string_view name,
-                                       const std::vector<std::string>& candidates) {
-  constexpr std::size_t most = 3;
-  if (name.empty() || name.size() > longest_tool_name) {
-    return {};
-  }
-  auto wanted = lower(name);
-  auto tolerance = std::max<std::size_t>(2, wanted.size() / 3);
-  std::vector<std::pair<std::size_t, std::string_view>> close;
-  for (const auto& candidate : candidates) {
-    auto other = lower(candidate);
-    bool part = wanted.size() >= 3 && other.find(wanted) != std::string::npos;
-    auto difference = std::max(other.size(), wanted.size()) - std::min(other.size(), wanted.size());
-    if (other.size() > longest_tool_name || (!part && difference > tolerance)) {
-      continue;
-    }
-    auto distance = edit_distance(wanted, other);
-    if (part || distance <= tolerance) {
-      // A name that holds the whole of what was asked is near, however much longer it is.
-      close.emplace_back(part ? std::min(distance, tolerance) : distance, candidate);
-    }
-  }
-  std::sort(close.begin(), close.end());
-  close.erase(std::unique(close.begin(), close.end()), close.end());
-  std::vector<std::string> result;
-  for (std::size_t i = 0; i < std::min(most, close.size()); ++i) {
-    result.emplace_back(close[i].second);
-  }
-  return result;
 }
 
 } // namespace bulkhead

@@ -62,9 +62,17 @@ void assign_tool_aliases(std::vector<tool_document>& tools);
 /// The tool called `name` (raw name first, then alias), or null.
 const tool_document* find_tool(const std::vector<tool_document>& tools, std::string_view name);
 
-/// Up to three names close to `name` by edit distance, best first, for "did you mean".
+/// Up to three names close to `name` by edit distance, best first, for "did you mean". Cheap also
+/// for many and long names: names over 128 bytes are left out, and no more than the first 1,000
+/// candidates that may be near are compared in full.
+std::vector<std::string> similar_names(std::string_view name,
+                                       const std::vector<std::string_view>& candidates);
 std::vector<std::string> similar_names(std::string_view name,
                                        const std::vector<std::string>& candidates);
+
+/// As similar_names, among the raw names of tools.
+std::vector<std::string> similar_tools(std::string_view name,
+                                       const std::vector<tool_document>& tools);
 
 /// A Python-like signature from the input schema, required parameters first:
 /// `read_file(path: str, head: int = None)`. Names that are no identifiers come last, as
@@ -76,15 +84,5 @@ std::string encode_tool_list(const std::vector<tool_document>& tools);
 
 /// The not_found error for `tool`, with what it may have been meant to be.
 error no_such_tool(const server_documents& documents, std::string_view tool);
-
-/// JSON for the guest: documents of one tool or of all tools of `documents` (`tool` empty).
-/// Errors: not_found with suggestions.
-expected<std::string> encode_tool_docs(const server_documents& documents, std::string_view tool,
-                                       bool full_detail);
-
-/// JSON for the guest: the best `limit` documents (at most 50) for `query` among `servers`, ranked
-/// by BM25 over names, titles, descriptions and parameter names, prefixes counting for less.
-std::string search_tool_documents(const std::vector<const server_documents*>& servers,
-                                  std::string_view query, std::uint32_t limit, bool full_detail);
 
 } // namespace bulkhead

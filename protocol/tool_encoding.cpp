@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "protocol/json_text.hpp"
+#include "protocol/tool_index.hpp"
 #include "protocol/utf8.hpp"
 
 namespace bulkhead {
@@ -66,14 +67,15 @@ std::string summary_of(std::string_view description) {
 } // namespace
 
 void append_tool_document(std::string& out, const server_documents& server,
-                          const tool_document& tool, bool full_detail, std::string_view score) {
+                          const tool_document& tool, std::string_view signature, bool full_detail,
+                          std::string_view score) {
   object_writer object(out);
   object.text("server", server.server);
   object.text("serverAlias", server.alias);
   object.text("tool", tool.name);
   object.text("toolAlias", tool.alias);
   object.text("description", full_detail ? tool.description : summary_of(tool.description));
-  object.text("signature", tool_signature(tool));
+  object.text("signature", signature);
   if (full_detail) {
     object.json("inputSchema", tool.input_schema);
     object.json_unless_empty("outputSchema", tool.output_schema);
@@ -100,37 +102,31 @@ std::string encode_tool_list(const std::vector<tool_document>& tools) {
 }
 
 error no_such_tool(const server_documents& documents, std::string_view tool) {
-  std::vector<std::string> names;
-  for (const auto& known : documents.tools) {
-    names.push_back(known.name);
-  }
   std::string hint;
-  for (const auto& name : similar_names(tool, names)) {
+  for (const auto& name : similar_tools(tool, documents.tools)) {
     hint += (hint.empty() ? "did you mean \"" : "\", \"") + name;
   }
-  hint += hint.empty()
-              ? fmt::format("list_tools(\"{}\") names its {}", documents.server, names.size())
-              : "\"?";
+  hint += hint.empty() ? fmt::format("list_tools(\"{}\") names its {}", documents.server,
+                                     documents.tools.size())
+                       : "\"?";
   return {errc::not_found, fmt::format("server \"{}\" has no tool \"{}\"; {}", documents.server,
                                        trim_split_end(tool.substr(0, longest_tool_name)), hint)};
 }
 
-expected<std::string> encode_tool_docs(const server_documents& documents, std::string_view tool,
+expected<std::string> encode_tool_docs(const tool_index& index, std::string_view tool,
                                        bool full_detail) {
-  std::string out = "[";
-  if (!tool.empty()) {
-    const auto* found = find_tool(documents.tools, tool);
-    if (found == nullptr) {
-      return tl::unexpected(no_such_tool(documents, tool));
-    }
-    append_tool_document(out, documents, *found, full_detail, {});
-    return out + "]";
+  const auto& documents = index.documents();
+  const auto* only = tool.empty() ? nullptr : find_tool(documents.tools, tool);
+  if (!tool.empty() && only == nullptr) {
+    return tl::unexpected(no_such_tool(documents, tool));
   }
-  for (const auto& each : documents.tools) {
-    if (out.size() > 1) {
-      out += ',';
+  std::string out = "[";
+  for (std::size_t i = 0; i < documents.tools.size(); ++i) {
+    const auto& each = documents.tools[i];
+    if (only == nullptr || only == &each) {
+      out += out.size() > 1 ? "," : "";
+      append_tool_document(out, documents, each, index.signature(i), full_detail, {});
     }
-    append_tool_document(out, documents, each, full_detail, {});
   }
   return out + "]";
 }

@@ -11,6 +11,7 @@ namespace bulkhead {
 /// the description is its first paragraph, at most 240 bytes, and schemas are left out. `score` is
 /// a JSON number, or empty for none.
 void append_tool_document(std::string& out, const server_documents& server,
-                          const tool_document& tool, bool full_detail, std::string_view score);
+                          const tool_document& tool, std::string_view signature, bool full_detail,
+                          std::string_view score);
 
 } // namespace bulkhead

@@ -129,6 +129,10 @@ void child_process::close_stream(stream_id stream) {
   end.closed = true;
   boost::system::error_code ignored;
   end.descriptor.close(ignored);
+  if (!reaped_ && !muted_ && to_.output) {
+    // No bytes: the child lives and has closed the stream.
+    to_.output(stream, {});
+  }
   report_when_over();
 }
 

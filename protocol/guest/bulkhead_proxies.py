@@ -69,8 +69,9 @@ class Servers(dict):
     def __missing__(self, name):
         if name in self._aliases:
             return self._aliases[name]
-        raise runtime.MCPError("this run has no server %r; it has %s"
-                               % (name, ", ".join(map(str, self)) or "none"), "not_found")
+        raise runtime.MCPError("this run has no server %r; it has %s; %s"
+                               % (name, ", ".join(map(str, self)) or "none",
+                                  runtime.missing_server_hint(name)), "not_found")
 
     def __contains__(self, name):
         return dict.__contains__(self, name) or name in self._aliases

@@ -38,6 +38,7 @@ class Outcome:
             self.exit_code = _exit_code(failure.code)
             return
         self.exit_code = 130 if issubclass(kind, KeyboardInterrupt) else 1
+        _add_hint(failure, kind)
         kind = type_name(kind)
         message = _safely(str, failure)
         text = self._traceback_of(failure) or "%s: %s\n" % (kind, message)
@@ -64,16 +65,37 @@ class Outcome:
         return frame
 
 
+def _add_hint(failure, kind):
+    """To the message of an exception that comes of a server which the run didn't ask for."""
+    if kind is NameError:
+        # Python 3.9 has no NameError.name.
+        missing = str(failure).partition("'")[2].partition("'")[0]
+        prefix = "mcp_"
+    elif kind is ModuleNotFoundError:
+        missing = failure.name or ""
+        prefix = "mcp.servers."
+    else:
+        return
+    if missing.startswith(prefix) and len(failure.args) == 1:
+        runtime = sys.modules.get("mcp.runtime")
+        if runtime is not None:
+            hint = runtime.missing_server_hint(missing[len(prefix):])
+            text = "%s; %s" % (failure.args[0], hint)
+            failure.args = (text,)
+            if kind is ModuleNotFoundError:
+                failure.msg = text
+
+
 def _exit_code(code):
     if code is None:
         return 0
     if isinstance(code, int):
         return code & 0xFF  # What a process's parent sees of it.
-    _print_error(_safely(str, code) + "\n")
+    print_error(_safely(str, code) + "\n")
     return 1
 
 
-def _print_error(text):
+def print_error(text):
     try:
         sys.stderr.write(text)
         sys.stderr.flush()
@@ -88,9 +110,9 @@ def _show(failure, text):
             hook(type(failure), failure, failure.__traceback__)
             return
         except Exception as broken:
-            _print_error("Error in sys.excepthook: %s\n\nOriginal exception was:\n"
+            print_error("Error in sys.excepthook: %s\n\nOriginal exception was:\n"
                          % _safely(repr, broken))
-    _print_error(text)
+    print_error(text)
 
 
 # Tracebacks

@@ -19,6 +19,9 @@ LOADED_MCP_SERVERS = ()
 _channel = None
 _loaded = []
 _discovered = []
+_call_numbers = iter(range(sys.maxsize))
+_unawaited = {}  # number of a call that nobody has awaited yet: how to write it
+_WARNINGS = 5
 
 
 class MCPError(Exception):
@@ -49,15 +52,70 @@ def _running_loop():
     return events._get_running_loop() if events is not None else None
 
 
-def _request(payload, convert=None, label="request"):
-    """A coroutine where this thread runs an event loop, else the answer itself."""
+class UnawaitedCall:
+    """A call made where an event loop runs: goes out when awaited, like any coroutine. Unlike a
+    coroutine it says what to write when it was not."""
+
+    def __init__(self, start, name, expression):
+        self.__name__ = self.__qualname__ = name
+        self._start = start
+        self._expression = expression
+        self._coroutine = None
+        self._number = next(_call_numbers)
+        _unawaited[self._number] = expression
+
+    def _begun(self):
+        if self._coroutine is None:
+            _unawaited.pop(self._number, None)
+            self._coroutine = self._start()
+            self._coroutine.__qualname__ = self._coroutine.__name__ = self.__name__
+        return self._coroutine
+
+    def __await__(self):
+        return self._begun().__await__()
+
+    # What makes it a coroutine for asyncio.
+
+    def send(self, value):
+        return self._begun().send(value)
+
+    def throw(self, *failure):
+        return self._begun().throw(*failure)
+
+    def close(self):
+        self._begun().close()
+
+    def __repr__(self):
+        if self._coroutine is not None:
+            return "<call of %s>" % self.__name__
+        return "<call of %s, not awaited: write await %s>" % (self.__name__, self._expression)
+
+
+def warn_of_unawaited():
+    """What to say of the calls that were never awaited, and so never made; forgets them."""
+    counts = {}
+    while _unawaited:
+        expression = _unawaited.popitem()[1]
+        counts[expression] = counts.get(expression, 0) + 1
+    lines = []
+    for expression in sorted(counts)[:_WARNINGS]:
+        times = counts[expression]
+        lines.append("RuntimeWarning: %s was never awaited, so the call wasn't made%s: write await %s"
+                     % (expression, "" if times == 1 else " (%d times)" % times, expression))
+    if len(counts) > _WARNINGS:
+        lines.append("RuntimeWarning: %d more kinds of calls were never awaited"
+                     % (len(counts) - _WARNINGS))
+    return "".join(line + "\n" for line in lines)
+
+
+def _request(payload, convert=None, label="request", expression=None):
+    """An awaitable where this thread runs an event loop, else the answer itself."""
     body = _body_of(payload)
     loop = _running_loop()
     if loop is None:
         return _wait(body, convert)
-    coroutine = _wait_in_loop(body, convert, loop)
-    coroutine.__qualname__ = coroutine.__name__ = label
-    return coroutine
+    return UnawaitedCall(lambda: _wait_in_loop(body, convert, loop), label,
+                         expression or label + "(…)")
 
 
 def _request_sync(payload, convert=None):
@@ -126,7 +184,13 @@ def _call_payload(server, tool, arguments):
 
 
 def _tool_call(server, tool, arguments):
-    return _request(_call_payload(server, tool, arguments), _unwrap, "%s.%s" % (server, tool))
+    return _request(_call_payload(server, tool, arguments), _unwrap, "%s.%s" % (server, tool),
+                    _expression_of(server, tool))
+
+
+def _expression_of(server, tool):
+    alias = next((each["alias"] for each in _loaded if each["name"] == server), server)
+    return "mcp_%s%s(…)" % (alias, "." + tool if tool.isidentifier() else "[%r]" % tool)
 
 
 def _docs_payload(server, tool, detail):
@@ -234,6 +298,14 @@ def _described(server):
     return {"name": server["name"], "alias": server["alias"],
             "description": server.get("description", ""),
             "loaded": server["name"] in LOADED_MCP_SERVERS}
+
+
+def missing_server_hint(name):
+    """What to do about a server (by name or alias) that this run doesn't have."""
+    for server in _discovered:
+        if name in (server["name"], server["alias"]):
+            return 'did you forget servers=["%s"] in run_python?' % server["name"]
+    return "no server is called %r; configured are: %s" % (name, _listed(_discovered))
 
 
 def _listed(servers):

@@ -16,7 +16,7 @@ from bulkhead_channel import Channel
 from bulkhead_code import Sources, evaluate
 from bulkhead_json import encode
 from bulkhead_output import Pump, flush_streams, install_print, open_streams
-from bulkhead_report import Outcome
+from bulkhead_report import Outcome, print_error
 
 INSIST_SECONDS = 0.02
 
@@ -91,6 +91,7 @@ class Session:
     def _disown(self):
         """In a forked child: the frames and the pumps belong to the parent."""
         self._channel.disowned = True
+        bulkhead_proxies.runtime.warn_of_unawaited()  # They are the parent's.
         for descriptor in self._descriptors.all():
             try:
                 posix.close(descriptor)
@@ -162,6 +163,7 @@ class Session:
         try:
             _wait_for_threads()
             _run_exit_functions()
+            _warn_of_unawaited()
             flush_streams()
         except BaseException as failure:
             outcome.ended_by(failure)
@@ -235,6 +237,12 @@ def _executor_of(thread):
         if isinstance(executor, futures.Executor):
             return executor
     return None
+
+
+def _warn_of_unawaited():
+    text = bulkhead_proxies.runtime.warn_of_unawaited()
+    if text:
+        print_error(text)
 
 
 def _run_exit_functions():

@@ -387,4 +387,37 @@ CAF_TEST(an_unfinished_answer_is_charged_and_dropped_without_memory) {
   CAF_CHECK(second->value);
 }
 
+CAF_TEST(results_take_the_room_of_their_run_or_are_refused) {
+  held_calls held;
+  held.take(server);
+  make_client();
+  auto budget = std::make_shared<memory_budget>(150'000, 0, env->budget);
+  std::vector<answer_room> rooms;
+  auto ask_for = [&](const std::string& tool) {
+    rooms.emplace_back(budget);
+    return ask<std::string>(call_atom::value,
+                            tool_call{++last_call, tool, "{}", in(60s), rooms.back()});
+  };
+  auto first = ask_for("first");
+  auto second = ask_for("second");
+  auto small = ask_for("small");
+  const auto& child = script->children[0];
+  answer(child, held.requests["first"], text_result(std::string(100'000, 'x')));
+  answer(child, held.requests["second"], text_result(std::string(100'000, 'x')));
+  answer(child, held.requests["small"], text_result("x"));
+  consume_messages();
+  CAF_CHECK(first->value);
+  CAF_CHECK(tells(second->failure, errc::overloaded, {"second", "\"srv\"", "fewer calls"}));
+  CAF_CHECK(small->value);
+  CAF_CHECK(budget->used() >= 100'000 && budget->used() < 150'000);
+  CAF_CHECK_EQUAL(env->budget->used(), budget->used());
+  rooms.clear();
+  CAF_CHECK_EQUAL(budget->used(), 0u);
+  CAF_CHECK_EQUAL(env->budget->used(), 0u);
+  auto third = ask_for("third");
+  answer(child, held.requests["third"], text_result(std::string(100'000, 'x')));
+  consume_messages();
+  CAF_CHECK(third->value);
+}
+
 CAF_TEST_FIXTURE_SCOPE_END()

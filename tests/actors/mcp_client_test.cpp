@@ -191,7 +191,8 @@ CAF_TEST(callers_may_give_up_while_the_start_goes_on) {
   auto early_documents = documents(6s);
   auto late = call("echo", "{}", 60s);
   pass(5s);
-  CAF_CHECK(tells(early->failure, errc::timeout, {"\"srv\" is still starting (5s so far); retry"}));
+  CAF_CHECK(tells(early->failure, errc::timeout,
+                  {"\"srv\" is still starting (5s so far); retry in a moment, or", "--timeout"}));
   CAF_CHECK(early_documents->pending());
   pass(1s);
   CAF_CHECK(tells(early_documents->failure, errc::timeout, {"is still starting (6s so far)"}));
@@ -245,6 +246,51 @@ CAF_TEST(a_death_fails_running_calls_fast_and_is_followed_by_a_restart) {
   CAF_REQUIRE_EQUAL(script->children.size(), 2u);
   CAF_CHECK(methods_of(2).back() == "tools/call");
   CAF_CHECK(last_line(2)["params"]["name"] == "three");
+}
+
+CAF_TEST(a_server_that_closes_its_stdout_and_lives_is_ended_and_started_again) {
+  server["tools/call"] = [](const auto& child, const auto&) { child.out(""); };
+  script->input_closed = [](const auto&) {};
+  make_client();
+  auto first = call("one");
+  CAF_REQUIRE(script->children.size() == 1);
+  script->children[0].err("out of paper\n");
+  pass(900ms);
+  CAF_CHECK(first->pending());
+  pass(200ms);
+  CAF_CHECK(tells(first->failure, errc::server_failed,
+                  {"\"srv\"", "closed its stdout while it was in use", "out of paper"}));
+  CAF_CHECK(script->closed_inputs == std::vector<child_id>{1});
+  server = legacy_methods();
+  auto second = call("two");
+  pass(5s);
+  CAF_CHECK_EQUAL(script->signals.size(), 1u);
+  CAF_CHECK(!script->children[0].alive());
+  CAF_CHECK_EQUAL(script->killed_marks.size(), 1u);
+  CAF_REQUIRE_EQUAL(script->children.size(), 2u);
+  CAF_CHECK(second->value);
+}
+
+CAF_TEST(a_server_that_closes_its_stdout_as_it_exits_has_exited) {
+  server["tools/call"] = [](const auto& child, const auto&) { child.out(""); };
+  make_client();
+  auto result = call("one");
+  pass(500ms);
+  CAF_CHECK(result->pending());
+  script->children[0].exit(7);
+  pass(2s);
+  CAF_CHECK(tells(result->failure, errc::server_failed, {"exited with code 7"}));
+  CAF_CHECK(script->closed_inputs.empty());
+}
+
+CAF_TEST(a_server_that_closes_its_stdout_at_an_unknown_request_is_started_without_it) {
+  server["server/discover"] = [](const auto& child, const auto&) { child.out(""); };
+  make_client();
+  auto result = call("one");
+  pass(3s);
+  CAF_CHECK(result->value);
+  CAF_REQUIRE_EQUAL(script->children.size(), 2u);
+  CAF_CHECK(methods_of(2).front() == "initialize");
 }
 
 CAF_TEST(restarts_are_bounded_and_possible_again_later) {

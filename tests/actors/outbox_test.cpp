@@ -188,4 +188,28 @@ CAF_TEST(threads_share_a_budget_without_losing_a_byte) {
   CAF_CHECK_EQUAL(budget->used(), 0u);
 }
 
+CAF_TEST(what_is_taken_of_a_part_is_taken_of_the_whole) {
+  auto whole = std::make_shared<memory_budget>(100, 20);
+  auto part = std::make_shared<memory_budget>(60, 10, whole);
+  memory_budget::share share;
+  memory_budget::share other;
+  CAF_CHECK(!part->take_if_ample(51, share));
+  CAF_CHECK(part->take_if_ample(50, share));
+  CAF_CHECK(!part->take_if_ample(1, share));
+  CAF_CHECK(part->take(10, share));
+  CAF_CHECK(!part->take(1, share));
+  CAF_CHECK_EQUAL(share.bytes(), 60u);
+  CAF_CHECK_EQUAL(whole->used(), 60u);
+  CAF_CHECK(!whole->take_if_ample(21, other));
+  CAF_CHECK(whole->take(40, other));
+  part->take(0, share);
+  share.release();
+  CAF_CHECK_EQUAL(part->used(), 0u);
+  CAF_CHECK_EQUAL(whole->used(), 40u);
+  // What the whole refuses isn't held by the part.
+  CAF_CHECK(whole->take(50, other));
+  CAF_CHECK(!part->take(20, share));
+  CAF_CHECK_EQUAL(part->used(), 0u);
+}
+
 CAF_TEST_FIXTURE_SCOPE_END()

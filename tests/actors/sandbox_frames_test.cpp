@@ -155,6 +155,19 @@ CAF_TEST(a_guest_that_does_not_read_is_ended_when_the_budget_is_used_up) {
   CAF_CHECK(gone());
 }
 
+CAF_TEST(what_waits_for_the_guest_is_charged_to_its_run) {
+  run_budget = std::make_shared<memory_budget>(100'000, 0, env->budget);
+  run_code();
+  processes->input_blocked = true;
+  self->send(box, respond_atom::value, std::uint64_t{1}, "\"" + std::string(50'000, 'x') + "\"");
+  consume_messages();
+  CAF_CHECK(run_budget->used() > 50'000);
+  CAF_CHECK_EQUAL(env->budget->used(), run_budget->used());
+  self->send(box, respond_atom::value, std::uint64_t{2}, "\"" + std::string(50'000, 'x') + "\"");
+  consume_messages();
+  CAF_CHECK(lost_once(errc::overloaded));
+}
+
 CAF_TEST(a_guest_may_be_behind_by_a_burst_of_answers_but_not_for_ever) {
   run_code();
   processes->input_blocked = true;

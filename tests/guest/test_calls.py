@@ -113,9 +113,32 @@ class Proxies(GuestTest):
             """)
         self.assert_ok(run)
         self.assertEqual(run.stdout.splitlines(), [
-            "not_found this run has no server 'nope'; it has files, my-server",
+            "not_found this run has no server 'nope'; it has files, my-server; no server is called "
+            "'nope'; configured are: files, my-server, other",
             "False True None", "No module named 'mcp.servers.nope'",
             "['files', 'my-server'] ['files', 'my-server']"])
+
+    def test_a_server_that_was_not_asked_for(self):
+        """The error says how to ask for it."""
+        for code, kind in (("mcp_other.read()", "NameError"),
+                           ("import mcp.servers.other", "ModuleNotFoundError"),
+                           ("from mcp.servers.other import *", "ModuleNotFoundError"),
+                           ("mcp_servers['other']", "mcp.runtime.MCPError"),
+                           ("def f(): return mcp_other\nf()", "NameError")):
+            with self.subTest(code):
+                run = self.run_code(code)
+                error = run.done["error"]
+                self.assertEqual(error["type"], kind)
+                for text in (error["message"], error["traceback"], run.stderr):
+                    self.assertIn('did you forget servers=["other"] in run_python?', text)
+        for code in ("mcp_othr.read()", "import mcp.servers.othr"):
+            with self.subTest(code):
+                message = self.run_code(code).done["error"]["message"]
+                self.assertIn("configured are: files, my-server, other", message)
+        for code in ("mcpx", "other", "import nothing_of_the_kind", "raise NameError",
+                     "raise ModuleNotFoundError", "raise NameError('mcp_other', 2)"):
+            with self.subTest(code):
+                self.assertNotIn("servers=", self.run_code(code).done["error"]["message"])
 
     def test_no_servers_at_all(self):
         run = self.run_code("""
@@ -190,6 +213,57 @@ class Values(GuestTest):
             "it broke tool_error it broke [{'type': 'text', 'text': 'it broke'}] True",
             "MCPError('it broke') tool_error mcp.runtime",
             "the tool reported an error without a text"])
+
+    def test_a_call_that_is_not_awaited(self):
+        """It says so when looked at, and at the end; it isn't made."""
+        run = self.run_code("""
+            import asyncio
+            await asyncio.sleep(0)
+            print(mcp_my_server.list(), mcp_files["read-it"]())
+            kept = mcp_files.read(path="x")
+            for _ in range(3): mcp_files.read()
+            made = mcp_files.stat()
+            print(await made, repr(made))
+            from mcp import runtime
+            runtime.list_servers()
+            """)
+        self.assertEqual(run.exit_code, 0, run.stderr)
+        self.assertEqual(run.stdout.splitlines(), [
+            "<call of my-server.list, not awaited: write await mcp_my_server.list(…)> "
+            "<call of files.read-it, not awaited: write await mcp_files['read-it'](…)>",
+            "ok <call of files.stat>"])
+        self.assertEqual(run.stderr.splitlines(), [
+            "RuntimeWarning: %s was never awaited, so the call wasn't made%s: write await %s"
+            % (call, times, call) for call, times in (
+                ("list_servers(…)", ""), ("mcp_files.read(…)", " (4 times)"),
+                ("mcp_files['read-it'](…)", ""), ("mcp_my_server.list(…)", ""))])
+        self.assertEqual([request["tool"] for request in run.requests], ["stat"])
+
+    def test_a_call_that_is_used_without_await(self):
+        run = self.run_code("await __import__('asyncio').sleep(0); mcp_files.read()['text']")
+        self.assertIn("UnawaitedCall", run.done["error"]["message"])
+        self.assertIn("write await mcp_files.read(…)", run.stderr)
+
+    def test_calls_are_coroutines_for_asyncio(self):
+        run = self.run_code("""
+            import asyncio
+            made = await asyncio.gather(mcp_files.a(), asyncio.wait_for(mcp_files.b(), 60),
+                                        asyncio.create_task(mcp_files.c()))
+            task = asyncio.ensure_future(mcp_files.d())
+            print(asyncio.iscoroutine(mcp_files.e()), "files.d" in repr(task))
+            never = asyncio.create_task(mcp_files.f())
+            never.cancel()
+            closed = mcp_files.g()
+            closed.close()
+            made.append(await task)
+            made.append(await asyncio.to_thread(lambda: mcp_files.h()))
+            print(made)
+            """)
+        self.assertEqual(run.exit_code, 0, run.stderr)
+        self.assertEqual(run.stdout, "True True\n['ok', 'ok', 'ok', 'ok', 'ok']\n")
+        self.assertIn("mcp_files.e(…)", run.stderr)
+        for name in "abcdfgh":
+            self.assertNotIn("mcp_files.%s(" % name, run.stderr)
 
     def test_a_refused_call(self):
         def handler(payload):

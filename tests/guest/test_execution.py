@@ -335,7 +335,7 @@ class Asyncio(GuestTest):
     def test_a_call_that_is_never_awaited_is_told(self):
         run = self.run_code("import asyncio\nawait asyncio.sleep(0)\nmcp_files.read()\nNone")
         self.assertEqual(run.exit_code, 0)
-        self.assertIn("coroutine 'files.read' was never awaited", run.stderr)
+        self.assertIn("mcp_files.read(…) was never awaited", run.stderr)
 
 
 class End(GuestTest):

@@ -6,7 +6,7 @@ import os
 import time
 import unittest
 
-from world import POOLED, (BINARY, PYTHON, BulkheadTest, World, command_line, every_process, is_alive, patience,
+from world import (BINARY, POOLED, PYTHON, BulkheadTest, World, command_line, every_process, is_alive, patience,
                    processes_of, read, wait_until, zombies_of)
 
 SECRET = "s3cr3t-0123456789-kept-on-the-host"
@@ -118,6 +118,7 @@ class Calling(UpstreamTest):
     def servers(world):
         record = {name: world.path("odd." + name.lower()) for name in ("STARTS", "CALLS", "CANCELS")}
         return {"odd": world.odd_server(env={**record, "SECRET": SECRET}),
+                "closing": world.odd_server(),
                 "impatient": world.odd_server(callTimeout=1),
                 "names": world.odd_server("odd-names"),
                 "pages": world.odd_server("pages=10", "many-tools=35"),
@@ -198,6 +199,26 @@ class Calling(UpstreamTest):
         wait_until(lambda: len(self.lines_of("odd.cancels")) == cancels + 1, 10, "the server is told")
         self.assertEqual(self.answer(other)["stdout"], "waited\n")
         self.assertEqual(self.lines_of("odd.starts"), starts, "the server isn't started again")
+
+    def test_a_server_that_closes_its_stdout_and_lives(self):
+        """It counts as dead: whoever waits is told at once, it is ended, and the next call starts another."""
+        answer = self.run_well("""
+            import asyncio, time
+            from mcp.runtime import MCPError
+            old = await mcp_closing.pid()
+            begun = time.monotonic()
+            failed = await asyncio.gather(mcp_closing.hang(), mcp_closing.close_stdout(), return_exceptions=True)
+            for e in failed: print(e.code, "closing" in e.message, "closed its stdout" in e.message)
+            new = await mcp_closing.pid()
+            print(old, new, time.monotonic() - begun < 60)
+            """, ["closing"], timeout=100)
+        *failures, last = answer["stdout"].splitlines()
+        self.assertEqual(failures, ["server_failed True True"] * 2)
+        old, new, in_time = last.split()
+        self.assertNotEqual(old, new)
+        self.assertEqual(in_time, "True")
+        self.assertFalse(is_alive(int(old)))
+        self.assertTrue(is_alive(int(new)))
 
     def test_a_cancelled_await_goes_on(self):
         answer = self.run_well("""

@@ -96,6 +96,21 @@ TEST(run_answer, shows_an_exception) {
   EXPECT_EQ(structured(answer)["error"], (json{{"type", "ValueError"}, {"message", "bad"}}));
 }
 
+TEST(run_answer, shows_a_traceback_once) {
+  auto answer = successful("");
+  answer.status = run_status::error;
+  answer.exit_code = 1;
+  const std::string traceback = "Traceback…\n  " + std::string(600, 'x') + "\nValueError: a\nb\n";
+  answer.exception = guest_exception{"ValueError", "a\nb", traceback};
+  answer.err = whole("warning\n" + traceback + "at exit\n");
+  EXPECT_EQ(text_of(answer),
+            "[stderr]\nwarning\n" + traceback + "at exit\nValueError: a\n[error: exit code 1]");
+  EXPECT_EQ(structured(answer)["error"]["traceback"], traceback);
+  EXPECT_EQ(structured(answer)["stderr"], "warning\n" + traceback + "at exit\n");
+  answer.err = whole("my own hook: a\n");
+  EXPECT_EQ(text_of(answer), "[stderr]\nmy own hook: a\n" + traceback + "[error: exit code 1]");
+}
+
 TEST(run_answer, tells_why_there_is_no_ordinary_end) {
   run_answer answer;
   answer.status = run_status::timeout;

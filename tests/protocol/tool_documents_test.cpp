@@ -1,4 +1,5 @@
 #include "protocol/tool_documents.hpp"
+#include "protocol/tool_index.hpp"
 
 #include <set>
 
@@ -99,7 +100,24 @@ TEST(similar_names, best_first) {
   EXPECT_TRUE(similar_names("deploy", names).empty());
   EXPECT_TRUE(similar_names("", names).empty());
   EXPECT_TRUE(similar_names(std::string(5000, 'x'), names).empty());
-  EXPECT_TRUE(similar_names("x", {}).empty());
+  EXPECT_TRUE(similar_names("x", std::vector<std::string>{}).empty());
+}
+
+TEST(similar_names, counts_every_kind_of_edit) {
+  std::vector<std::string> names = {"kitten_sitting"};
+  for (const auto* near : {"kitten_sittin", "kitten_sittings", "kitten_setting", "itten_sitting",
+                           "KITTEN-SITTING", "kitten__siting", "mitten_sit_ting"}) {
+    EXPECT_EQ(similar_names(near, names), names) << near;
+  }
+  for (const auto* far : {"kittem", "sitting_kitten_x", "nettik_gnittis"}) {
+    EXPECT_TRUE(similar_names(far, names).empty()) << far;
+  }
+}
+
+TEST(similar_names, long_names_have_no_neighbours) {
+  std::vector<std::string> names = {std::string(129, 'a'), std::string(128, 'a')};
+  EXPECT_EQ(similar_names(std::string(127, 'a'), names), (std::vector<std::string>{names[1]}));
+  EXPECT_TRUE(similar_names(std::string(129, 'a'), names).empty());
 }
 
 TEST(tool_signature, types_and_defaults) {
@@ -198,11 +216,11 @@ TEST(encode_tool_list, is_what_the_wire_says) {
 }
 
 TEST(encode_tool_docs, one_tool_in_both_details) {
-  auto summary = encode_tool_docs(files(), "read_file", false);
+  auto summary = encode_tool_docs(tool_index{files()}, "read_file", false);
   ASSERT_TRUE(summary);
   EXPECT_EQ(json::parse(*summary), json::parse(R"j([{"server":"my-files","serverAlias":"my_files",
     "tool":"read_file","toolAlias":"read_file","description":"Reads a file.","signature":"read_file(path: str)"}])j"));
-  auto full = encode_tool_docs(files(), "read_file", true);
+  auto full = encode_tool_docs(tool_index{files()}, "read_file", true);
   ASSERT_TRUE(full);
   auto document = json::parse(*full)[0];
   EXPECT_EQ(document["description"], "Reads a file.\n\nLong explanation with \"quotes\".");
@@ -211,21 +229,22 @@ TEST(encode_tool_docs, one_tool_in_both_details) {
 }
 
 TEST(encode_tool_docs, all_tools_and_none) {
-  auto all = encode_tool_docs(files(), "", false);
+  auto all = encode_tool_docs(tool_index{files()}, "", false);
   ASSERT_TRUE(all);
   EXPECT_EQ(json::parse(*all).size(), 2U);
-  EXPECT_EQ(encode_tool_docs({"s", "s", "", {}}, "", true).value(), "[]");
+  EXPECT_EQ(encode_tool_docs(tool_index{server_documents{"s", "s", "", {}}}, "", true).value(),
+            "[]");
 }
 
 TEST(encode_tool_docs, an_unknown_tool_gets_suggestions) {
-  auto result = encode_tool_docs(files(), "red_file", false);
+  auto result = encode_tool_docs(tool_index{files()}, "red_file", false);
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().code, errc::not_found);
   EXPECT_EQ(result.error().message,
             "server \"my-files\" has no tool \"red_file\"; did you mean \"read_file\"?");
-  EXPECT_EQ(encode_tool_docs(files(), "deploy", false).error().message,
+  EXPECT_EQ(encode_tool_docs(tool_index{files()}, "deploy", false).error().message,
             "server \"my-files\" has no tool \"deploy\"; list_tools(\"my-files\") names its 2");
-  auto huge = encode_tool_docs(files(), std::string(100'000, 'x'), false);
+  auto huge = encode_tool_docs(tool_index{files()}, std::string(100'000, 'x'), false);
   EXPECT_LT(huge.error().message.size(), 500U);
 }
 
@@ -235,12 +254,15 @@ TEST(encode_tool_docs, a_long_summary_is_cut_at_a_word) {
   for (int i = 0; i < 100; ++i) {
     documents.tools[0].description += "größer ";
   }
-  auto text = json::parse(encode_tool_docs(documents, "read_file", false).value())[0]["description"]
-                  .get<std::string>();
+  auto text =
+      json::parse(
+          encode_tool_docs(tool_index{documents}, "read_file", false).value())[0]["description"]
+          .get<std::string>();
   EXPECT_LE(text.size(), 243U);
   EXPECT_TRUE(text.ends_with("größer…")) << text;
   documents.tools[0].description = std::string(239, 'x') + "ößöß"; // a cut at 240 splits the ö
-  text = json::parse(encode_tool_docs(documents, "read_file", false).value())[0]["description"]
+  text = json::parse(
+             encode_tool_docs(tool_index{documents}, "read_file", false).value())[0]["description"]
              .get<std::string>();
   EXPECT_EQ(text, std::string(239, 'x') + "…");
 }
@@ -249,7 +271,7 @@ TEST(encode_tool_docs, bytes_that_are_no_utf8_do_not_break_the_frame) {
   auto documents = files();
   documents.tools[0].description = "bad \xff byte";
   documents.tools[0].input_schema = "{\n \"type\":\n \"object\"}";
-  auto text = encode_tool_docs(documents, "read_file", true);
+  auto text = encode_tool_docs(tool_index{documents}, "read_file", true);
   ASSERT_TRUE(text);
   EXPECT_TRUE(json::accept(*text));
   EXPECT_EQ(text->find('\n'), std::string::npos);

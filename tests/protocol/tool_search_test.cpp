@@ -1,9 +1,10 @@
 #include <chrono>
+#include <deque>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "protocol/tool_documents.hpp"
+#include "protocol/tool_index.hpp"
 
 namespace bulkhead {
 namespace {
@@ -41,9 +42,10 @@ std::vector<server_documents> catalogue() {
 
 std::string search_in(const std::vector<server_documents>& servers, std::string_view query,
                       std::uint32_t limit, bool full_detail) {
-  std::vector<const server_documents*> pointers;
+  std::deque<tool_index> indexes;
+  std::vector<const tool_index*> pointers;
   for (const auto& server : servers) {
-    pointers.push_back(&server);
+    pointers.push_back(&indexes.emplace_back(server));
   }
   return search_tool_documents(pointers, query, limit, full_detail);
 }
@@ -128,21 +130,37 @@ TEST(search, is_the_same_each_time) {
             search_in(catalogue(), "file text issue", 10, false));
 }
 
-TEST(search, a_thousand_tools_are_searched_at_once) {
+TEST(search, deprecated_tools_come_after_others) {
+  for (const auto* text :
+       {"DEPRECATED: use mail_send. Sends mail to people.", "[deprecated] Sends mail to people.",
+        "This is deprecated. Sends mail.", "Sends mail to people. (DEPRECATED)"}) {
+    std::vector<server_documents> servers = {
+        {"s", "s", "", {tool("send_mail", text), tool("z_mail_send", "Sends mail.")}}};
+    auto found = json::parse(search_in(servers, "send mail", 5, false));
+    ASSERT_EQ(found.size(), 2U) << text;
+    EXPECT_EQ(found[0]["tool"], "z_mail_send") << text;
+  }
+  std::vector<server_documents> servers = {
+      {"s", "s", "", {tool("send_mail", "Replaces the deprecated mailer."), tool("z_mail", "")}}};
+  EXPECT_EQ(json::parse(search_in(servers, "send mail", 5, false))[0]["tool"], "send_mail");
+}
+
+TEST(search, the_work_is_done_once_for_all_searches) {
   server_documents server{"big", "big", "", {}};
-  for (int i = 0; i < 1000; ++i) {
+  for (int i = 0; i < 3000; ++i) {
     server.tools.push_back(tool("tool_number_" + std::to_string(i),
                                 "Does the thing called " + std::to_string(i) +
-                                    std::string(400, 'x') + " with a path and some more words."));
-  }
-  std::string query;
-  for (int i = 0; i < 200; ++i) {
-    query += "word" + std::to_string(i) + ' ';
+                                    " with a path, the repository and the words of the user.",
+                                R"({"properties":{"path":{"type":"string"}}})"));
   }
   auto start = std::chrono::steady_clock::now();
-  auto found = json::parse(search_in({server}, query + "thing 77", 50, false));
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(2));
-  EXPECT_LE(found.size(), 50U);
+  tool_index index{server};
+  auto built = std::chrono::steady_clock::now();
+  for (int i = 0; i < 10; ++i) {
+    ASSERT_NE(search_tool_documents({&index}, "the thing of repository 77", 5, false), "[]");
+  }
+  auto searched = std::chrono::steady_clock::now();
+  EXPECT_LT(searched - built, 5 * (built - start)) << "ten searches";
 }
 
 } // namespace

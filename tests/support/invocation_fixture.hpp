@@ -4,13 +4,16 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <vector>
 
 #include <caf/all.hpp>
 #include <nlohmann/json.hpp>
+#include <spdlog/sinks/ostream_sink.h>
 
 #include "actors/invocation.hpp"
+#include "actors/tool_library.hpp"
 #include "tests/support/actor_config.hpp"
 #include "tests/support/invocation_world.hpp"
 #include "tests/support/session_world.hpp"
@@ -55,14 +58,17 @@ struct invocation_fixture : test_coordinator_fixture<actor_config> {
     request.servers = {"files"};
     request.timeout = 30s;
     registry_actor = sys.spawn(scripted_registry, registry);
+    library = sys.spawn(tool_library);
     box = sys.spawn(scripted_sandbox, sandbox);
   }
 
   ~invocation_fixture() override {
-    std::vector<caf::actor> all = {
-        caf::actor_cast<caf::actor>(run), caf::actor_cast<caf::actor>(box),
-        caf::actor_cast<caf::actor>(asker), caf::actor_cast<caf::actor>(registry_actor),
-        caf::actor_cast<caf::actor>(request.output)};
+    std::vector<caf::actor> all = {caf::actor_cast<caf::actor>(run),
+                                   caf::actor_cast<caf::actor>(box),
+                                   caf::actor_cast<caf::actor>(asker),
+                                   caf::actor_cast<caf::actor>(library),
+                                   caf::actor_cast<caf::actor>(registry_actor),
+                                   caf::actor_cast<caf::actor>(request.output)};
     for (const auto& [name, client] : registry->clients) {
       all.push_back(caf::actor_cast<caf::actor>(client));
     }
@@ -91,13 +97,30 @@ struct invocation_fixture : test_coordinator_fixture<actor_config> {
     return script;
   }
 
+  /// Lets the run's log be read from `log_text`.
+  void keep_log() {
+    env->log = std::make_shared<spdlog::logger>(
+        "test", std::make_shared<spdlog::sinks::ostream_sink_st>(log_text));
+  }
+
+  /// How often the log has this text.
+  std::size_t logged(const std::string& text) const {
+    std::size_t count = 0;
+    auto all = log_text.str();
+    for (auto at = all.find(text); at != std::string::npos; at = all.find(text, at + 1)) {
+      ++count;
+    }
+    return count;
+  }
+
   /// Asks for the run's answer; change `request` and the scripts before.
   void start() {
     auto make_sandbox = [this](bool booted_will_do) {
       booted_would_do.push_back(booted_will_do);
       return ++sandboxes == 1 && first_box ? first_box : box;
     };
-    run = sys.spawn(invocation, invocation_context{env, registry_actor, make_sandbox}, request);
+    run = sys.spawn(invocation, invocation_context{env, registry_actor, library, make_sandbox},
+                    request);
     run->attach_functor([flag = terminated] { *flag = true; });
     asker = sys.spawn([this](caf::event_based_actor* asking) {
       asking->request(run, caf::infinite, run_atom::value)
@@ -105,6 +128,12 @@ struct invocation_fixture : test_coordinator_fixture<actor_config> {
                 [this](const caf::error& reason) { failures.push_back(from_caf(reason, "run")); });
     });
     consume_messages();
+  }
+
+  /// Makes the test answer what is asked about tools; before `start`.
+  void script_library(const std::shared_ptr<library_script>& script) {
+    caf::anon_send_exit(library, caf::exit_reason::kill);
+    library = sys.spawn(scripted_library, script);
   }
 
   /// As far as running code.
@@ -225,6 +254,7 @@ struct invocation_fixture : test_coordinator_fixture<actor_config> {
   std::shared_ptr<client_script> files;
   run_request request;
   client_registry_actor registry_actor;
+  tool_library_actor library;
   sandbox_actor box;
   sandbox_actor first_box; ///< in its place for the first request, when set
   std::vector<bool> booted_would_do;
@@ -234,6 +264,7 @@ struct invocation_fixture : test_coordinator_fixture<actor_config> {
   std::shared_ptr<bool> terminated = std::make_shared<bool>(false);
   std::vector<run_answer> answers;
   std::vector<error> failures;
+  std::ostringstream log_text;
 };
 
 } // namespace bulkhead::testing

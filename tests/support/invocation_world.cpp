@@ -2,6 +2,8 @@
 
 #include <caf/all.hpp>
 
+#include "actors/tool_library.hpp"
+
 namespace bulkhead::testing {
 
 sandbox_actor::behavior_type
@@ -40,6 +42,11 @@ scripted_client(mcp_client_actor::stateful_pointer<scripted_client_state> self,
       },
       [self, script](call_atom, const tool_call& call) {
         script->calls.push_back(call);
+        // Else the record would hold the result's memory.
+        script->calls.back().room = {};
+        if (script->call_hook) {
+          script->call_hook(call);
+        }
         return script->call.ask(self);
       },
       [script](cancel_atom, std::uint64_t call) { script->cancelled.push_back(call); },
@@ -63,6 +70,22 @@ scripted_registry(client_registry_actor::stateful_pointer<scripted_registry_stat
       },
       [](status_atom) { return std::vector<client_status>{}; },
       [self, script](stop_atom) { return script->stop.ask(self); },
+  };
+}
+
+tool_library_actor::behavior_type
+scripted_library(tool_library_actor::stateful_pointer<scripted_library_state> self,
+                 std::shared_ptr<library_script> script) {
+  return {
+      [](documents_atom, const catalogue_ptr&, const documents_ptr& documents) {
+        return tool_shelf_ptr{std::make_shared<tool_shelf>(documents)};
+      },
+      [self, script](const tool_question& question) {
+        const auto& call = question.call;
+        script->asked.push_back(call.kind == guest_call_kind::search_tool_docs ? call.query
+                                                                               : call.tool);
+        return script->answers.ask(self);
+      },
   };
 }
 

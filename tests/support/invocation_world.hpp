@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -40,6 +41,7 @@ scripted_sandbox(sandbox_actor::stateful_pointer<scripted_sandbox_state> self,
 struct client_script {
   gate<documents_ptr> documents;
   gate<std::string> call;
+  std::function<void(const tool_call&)> call_hook; ///< before a call is answered
 
   std::vector<deadline> deadlines; ///< of the requests for documents
   std::vector<tool_call> calls;
@@ -70,6 +72,21 @@ struct scripted_registry_state {
 client_registry_actor::behavior_type
 scripted_registry(client_registry_actor::stateful_pointer<scripted_registry_state> self,
                   std::shared_ptr<registry_script> script);
+
+/// A library whose answers the test decides.
+struct library_script {
+  gate<std::string> answers;
+  std::vector<std::string> asked; ///< the queries, or tools
+};
+
+struct scripted_library_state {
+  explicit scripted_library_state(tool_library_actor::pointer) {}
+  static inline const char* name = "scripted-library";
+};
+
+tool_library_actor::behavior_type
+scripted_library(tool_library_actor::stateful_pointer<scripted_library_state> self,
+                 std::shared_ptr<library_script> script);
 
 struct scripted_observer_state {
   explicit scripted_observer_state(output_observer_actor::pointer) {}

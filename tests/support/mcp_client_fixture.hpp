@@ -164,7 +164,8 @@ struct client_fixture : test_coordinator_fixture<actor_config> {
   outcome_ptr<std::string> call(std::string tool, std::string arguments = "{}",
                                 std::chrono::milliseconds time = 60s) {
     return ask<std::string>(
-        call_atom::value, tool_call{++last_call, std::move(tool), std::move(arguments), in(time)});
+        call_atom::value,
+        tool_call{++last_call, std::move(tool), std::move(arguments), in(time), {}});
   }
 
   void cancel(std::uint64_t id) {

@@ -83,7 +83,8 @@ struct sandbox_fixture : test_coordinator_fixture<actor_config> {
     box = sys.spawn(sandbox, sandbox_context{env, host, driver, folders});
     box->attach_functor([flag = terminated] { *flag = true; });
     self->send(box, execute_atom::value,
-               sandbox_run{"run-7", "print(1)", {{"files", "files", "all files"}}, {}}, owner);
+               sandbox_run{"run-7", "print(1)", {{"files", "files", "all files"}}, {}, run_budget},
+               owner);
     consume_messages();
   }
 
@@ -95,10 +96,14 @@ struct sandbox_fixture : test_coordinator_fixture<actor_config> {
     pool = sys.spawn([this](caf::event_based_actor* asking) {
       asking->request(box, caf::infinite, boot_atom::value)
           .then([this](caf::ok_atom) { ++booted; },
-                [this](const caf::error& reason) { boot_failures.push_back(from_caf(reason, "boot").code); });
+                [this](const caf::error& reason) {
+                  boot_failures.push_back(from_caf(reason, "boot").code);
+                });
     });
     consume_messages();
   }
+
+  std::shared_ptr<memory_budget> run_budget; ///< handed to the sandbox with its run
 
   /// As far as waiting for a run.
   void boot_fully() {
@@ -108,7 +113,7 @@ struct sandbox_fixture : test_coordinator_fixture<actor_config> {
   }
 
   void hand_over(const std::string& run) {
-    self->send(box, execute_atom::value, sandbox_run{run, "print(1)", {}, {}}, owner);
+    self->send(box, execute_atom::value, sandbox_run{run, "print(1)", {}, {}, run_budget}, owner);
     consume_messages();
   }
 

@@ -72,6 +72,12 @@ def die(arguments):
     os._exit(arguments.get("code", 9))
 
 
+def close_stdout(arguments):
+    """Closes it and goes on living; nothing is answered any more."""
+    os.close(1)
+    time.sleep(600)
+
+
 def hang(arguments):
     time.sleep(600)
 
@@ -87,6 +93,7 @@ TOOLS = {
     "image": image,
     "die": die,
     "hang": hang,
+    "close_stdout": close_stdout,
     "wait": wait,
     "echo": lambda arguments: text(str(arguments.get("message"))),
     "fail": lambda arguments: text("it failed", True),
