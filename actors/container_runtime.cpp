@@ -204,11 +204,12 @@ task<expected<exit_verdict>> container_runtime_state::classify(container_handle 
   }
   if (!booted && (exit.signal != 0 || exit.exit_code == killed_exit_code)) {
     // Says nothing of the engine, so that what was found out about it still holds.
-    co_return exit_verdict{{errc::unavailable,
-                            fmt::format("the container engine's command was killed (signal {}) before "
-                                        "any code ran; the run can be sent again",
-                                        exit.signal != 0 ? exit.signal : SIGKILL)},
-                           exit.exit_code};
+    co_return exit_verdict{
+        {errc::unavailable,
+         fmt::format("the container engine's command was killed (signal {}) before "
+                     "any code ran; the run can be sent again",
+                     exit.signal != 0 ? exit.signal : SIGKILL)},
+        exit.exit_code};
   }
   if (!booted) {
     engine_failed();
@@ -233,11 +234,11 @@ task<expected<exit_verdict>> container_runtime_state::classify(container_handle 
         exit.exit_code};
   }
   if (engine_code && co_await still_runs(handle)) {
-    co_return exit_verdict{{errc::runtime_lost,
-                            fmt::format("the container engine gave the sandbox up while it ran "
-                                        "(exit code {})",
-                                        exit.exit_code)},
-                           exit.exit_code};
+    co_return exit_verdict{
+        {errc::runtime_lost, fmt::format("the container engine gave the sandbox up while it ran "
+                                         "(exit code {})",
+                                         exit.exit_code)},
+        exit.exit_code};
   }
   if (exit.exit_code == guest_failure_exit_code && !diagnosis.empty()) {
     co_return exit_verdict{{errc::runtime_lost, fmt::format("the sandbox's own Python gave up: {}",
@@ -247,8 +248,8 @@ task<expected<exit_verdict>> container_runtime_state::classify(container_handle 
   co_return exit_verdict{{errc::none, {}}, exit.exit_code};
 }
 
-/// Does the engine believe that the container runs, though its command has ended? A program's own exit code 127
-/// is told by that from the engine's.
+/// Does the engine believe that the container runs, though its command has ended? A program's own
+/// exit code 127 is told by that from the engine's.
 task<bool> container_runtime_state::still_runs(container_handle handle) {
   if (!last_facts) {
     co_return false;
@@ -327,8 +328,9 @@ container_runtime_impl_actor::behavior_type container_runtime_state::make_behavi
         return promise;
       },
       [this](stamp_atom) -> caf::result<std::string> {
-        return last_facts ? caf::result<std::string>{sandbox_stamp(context, *last_facts)}
-                          : caf::result<std::string>{to_caf(errc::unavailable, "no engine was found")};
+        return last_facts
+                   ? caf::result<std::string>{sandbox_stamp(context, *last_facts)}
+                   : caf::result<std::string>{to_caf(errc::unavailable, "no engine was found")};
       },
       [this](destroy_atom, const container_handle& handle) -> caf::result<caf::ok_atom> {
         auto promise = self->make_response_promise<caf::ok_atom>();

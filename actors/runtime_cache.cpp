@@ -169,7 +169,8 @@ std::string sandbox_stamp(const driver_context& context, const runtime_facts& fa
     images.replace(cut, std::string::npos, "-images/images.json");
   }
   return json{facts.report.image_id, describe_file(images), describe_file(facts.engine.binary),
-              describe_file(facts.oci_binary), read_small_file(context.host.subuid_file).value_or("")}
+              describe_file(facts.oci_binary),
+              read_small_file(context.host.subuid_file).value_or("")}
       .dump();
 }
 

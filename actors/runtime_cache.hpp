@@ -29,8 +29,9 @@ std::optional<runtime_facts> load_probe(const driver_context& context, const nlo
 void store_probe(const driver_context& context, const nlohmann::json& key,
                  const runtime_facts& facts);
 
-/// What sandboxes are made from, by the times of the files that hold it: the engine's list of images, the
-/// engine, the OCI runtime. An engine whose files can't be seen (docker) gives the id that was probed.
+/// What sandboxes are made from, by the times of the files that hold it: the engine's list of
+/// images, the engine, the OCI runtime. An engine whose files can't be seen (docker) gives the id
+/// that was probed.
 std::string sandbox_stamp(const driver_context& context, const runtime_facts& facts);
 
 void forget_probe(const driver_context& context);

@@ -16,8 +16,8 @@ namespace bulkhead {
 namespace {
 
 /// A guest that keeps to the protocol reads an answer before it makes room for another call, and is
-/// never behind by more than the calls in flight. One that doesn't may get that many refusals, which
-/// are small, before it has read the first; large frames are bounded by the memory budget.
+/// never behind by more than the calls in flight. One that doesn't may get that many refusals,
+/// which are small, before it has read the first; large frames are bounded by the memory budget.
 constexpr std::size_t most_unread_frames = 4096;
 
 } // namespace

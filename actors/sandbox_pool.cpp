@@ -20,7 +20,8 @@ constexpr auto stamp_patience = 10s;
 constexpr auto look_pause = 5s;
 /// Without a run that found the shelf empty for so long, one fewer is kept, down to the floor.
 constexpr auto shrink_after = 60s;
-/// Without any run for so long nothing is kept, unless it was asked for: a waiting sandbox holds tens of MiB.
+/// Without any run for so long nothing is kept, unless it was asked for: a waiting sandbox holds
+/// tens of MiB.
 constexpr auto idle_after = 15min;
 
 } // namespace
@@ -113,8 +114,8 @@ void sandbox_pool_state::boot_one() {
     self->request(made, boot_patience, boot_atom::value)
         .then([this, made, stamp](caf::ok_atom) { booted(made, stamp); }, failed);
   };
-  // The stamp is taken before the boot: what changes meanwhile makes the sandbox stale. There is none before
-  // the engine has been found.
+  // The stamp is taken before the boot: what changes meanwhile makes the sandbox stale. There is
+  // none before the engine has been found.
   self->request(context.runtime, boot_patience, ensure_atom::value)
       .then(
           [this, boot, failed](const runtime_report&) {

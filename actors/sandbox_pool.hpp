@@ -53,10 +53,10 @@ struct sandbox_pool_context {
   std::function<sandbox_actor()> make_sandbox;
 };
 
-/// Keeps the shelf filled: nothing before the first run (unless asked to), then the floor, more while runs find
-/// the shelf empty, less again when they don't, and nothing after a long time without any. A sandbox that
-/// died, or that was made from what has changed since, is replaced. One boots at a time, so that a burst of
-/// runs keeps the processors.
+/// Keeps the shelf filled: nothing before the first run (unless asked to), then the floor, more
+/// while runs find the shelf empty, less again when they don't, and nothing after a long time
+/// without any. A sandbox that died, or that was made from what has changed since, is replaced. One
+/// boots at a time, so that a burst of runs keeps the processors.
 struct sandbox_pool_state {
   explicit sandbox_pool_state(sandbox_pool_impl_actor::pointer self);
   sandbox_pool_impl_actor::behavior_type make_behavior();
@@ -75,7 +75,8 @@ struct sandbox_pool_state {
 
   sandbox_pool_impl_actor::pointer self;
   sandbox_pool_context context;
-  /// What each sandbox on the shelf was made from (see stamp_atom); taken ones leave at the next look.
+  /// What each sandbox on the shelf was made from (see stamp_atom); taken ones leave at the next
+  /// look.
   std::map<caf::actor_addr, std::string> stamps;
   std::size_t wanted = 0; ///< how many should wait on the shelf
   bool booting = false;

@@ -100,9 +100,8 @@ std::optional<pool_sizes> parse_pool(std::string_view text) {
   constexpr std::uint32_t most = 256;
   auto colon = text.find(':');
   auto floor = parse_whole<std::uint32_t>(text.substr(0, colon));
-  auto ceiling = colon == std::string_view::npos
-                     ? floor
-                     : parse_whole<std::uint32_t>(text.substr(colon + 1));
+  auto ceiling =
+      colon == std::string_view::npos ? floor : parse_whole<std::uint32_t>(text.substr(colon + 1));
   if (!floor || !ceiling || *floor > *ceiling || *ceiling > most) {
     return std::nullopt;
   }
@@ -250,9 +249,10 @@ void read_limits(reader& from, settings& to) {
   to.container_uid = user.uid;
   to.container_gid = user.gid;
   from.take_count("MCP_BRIDGE_CONCURRENT_RUNS", to.concurrent_runs, 1, 1024);
-  from.take("MCP_BRIDGE_POOL", to.pool,
-            "how many sandboxes to keep booted, FLOOR or FLOOR:CEILING up to 256, e.g. 2 or 0:8; 0: none",
-            parse_pool);
+  from.take(
+      "MCP_BRIDGE_POOL", to.pool,
+      "how many sandboxes to keep booted, FLOOR or FLOOR:CEILING up to 256, e.g. 2 or 0:8; 0: none",
+      parse_pool);
 }
 
 void read_paths(reader& from, settings& to, std::string_view home) {
@@ -316,16 +316,24 @@ tl::expected<settings, std::vector<error>> read_settings(const environment_looku
 }
 
 std::vector<std::string> unknown_variables(const std::vector<std::string>& names) {
-  static const std::vector<std::string_view> known = {
-      "MCP_BRIDGE_RUNTIME",      "MCP_BRIDGE_OCI_RUNTIME",
-      "MCP_BRIDGE_IMAGE",        "MCP_BRIDGE_RUNTIME_IDLE_TIMEOUT",
-      "MCP_BRIDGE_TIMEOUT",      "MCP_BRIDGE_MAX_TIMEOUT",
-      "MCP_BRIDGE_MEMORY",       "MCP_BRIDGE_PIDS",
-      "MCP_BRIDGE_CPUS",         "MCP_BRIDGE_CONTAINER_USER",
-      "MCP_BRIDGE_STATE_DIR",    "MCP_BRIDGE_CONCURRENT_RUNS", "MCP_BRIDGE_POOL",
-      "MCP_BRIDGE_OUTPUT_MODE",  "MCP_BRIDGE_LOG_LEVEL",
-      "MCP_BRIDGE_STRICT",       "MCP_BRIDGE_ALLOW_SELF_SERVER",
-      "MCP_BRIDGE_ALLOW_ROOTFUL"};
+  static const std::vector<std::string_view> known = {"MCP_BRIDGE_RUNTIME",
+                                                      "MCP_BRIDGE_OCI_RUNTIME",
+                                                      "MCP_BRIDGE_IMAGE",
+                                                      "MCP_BRIDGE_RUNTIME_IDLE_TIMEOUT",
+                                                      "MCP_BRIDGE_TIMEOUT",
+                                                      "MCP_BRIDGE_MAX_TIMEOUT",
+                                                      "MCP_BRIDGE_MEMORY",
+                                                      "MCP_BRIDGE_PIDS",
+                                                      "MCP_BRIDGE_CPUS",
+                                                      "MCP_BRIDGE_CONTAINER_USER",
+                                                      "MCP_BRIDGE_STATE_DIR",
+                                                      "MCP_BRIDGE_CONCURRENT_RUNS",
+                                                      "MCP_BRIDGE_POOL",
+                                                      "MCP_BRIDGE_OUTPUT_MODE",
+                                                      "MCP_BRIDGE_LOG_LEVEL",
+                                                      "MCP_BRIDGE_STRICT",
+                                                      "MCP_BRIDGE_ALLOW_SELF_SERVER",
+                                                      "MCP_BRIDGE_ALLOW_ROOTFUL"};
   constexpr std::string_view prefix = "MCP_BRIDGE_";
   std::vector<std::string_view> endings;
   for (auto name : known) {

@@ -15,8 +15,8 @@
 
 namespace bulkhead::io {
 
-/// Makes a descriptor non-blocking, and gives it back as it was: others may share it, as a shell shares its
-/// terminal with us.
+/// Makes a descriptor non-blocking, and gives it back as it was: others may share it, as a shell
+/// shares its terminal with us.
 class nonblocking_mode {
 public:
   explicit nonblocking_mode(int fd);

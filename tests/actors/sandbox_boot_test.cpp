@@ -145,9 +145,10 @@ CAF_TEST(a_run_that_comes_to_a_sandbox_that_died_meanwhile_comes_back) {
 }
 
 CAF_TEST(a_guest_that_speaks_before_its_run_is_ended) {
-  for (const std::string line : {R"({"type":"stdout","data":"x"})", R"({"type":"done","id":"","exitCode":0})",
-                                 R"({"type":"rpc_request","id":1,"payload":{"type":"list_servers"}})",
-                                 R"({"type":"ready","python":"3.13.5","protocol":1})"}) {
+  for (const std::string line :
+       {R"({"type":"stdout","data":"x"})", R"({"type":"done","id":"","exitCode":0})",
+        R"({"type":"rpc_request","id":1,"payload":{"type":"list_servers"}})",
+        R"({"type":"ready","python":"3.13.5","protocol":1})"}) {
     sandbox_fixture world;
     world.boot_fully();
     world.say(line);
