@@ -99,7 +99,7 @@ top_key classify_top_key(std::string_view key) {
   }
   // Generous, since taking a deny list for something else would allow what it forbids.
   auto name = lower(key);
-  bool near = edit_distance(name, "policy") <= 2 || edit_distance(name, "policies") <= 2;
+  bool near = edit_distance(name, "policy", 2) <= 2 || edit_distance(name, "policies", 2) <= 2;
   return near || name == "allow" || name == "deny" || name == "allowed" || name == "denied"
              ? top_key::policy_mistake
              : top_key::other;

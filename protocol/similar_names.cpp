@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <numeric>
 
+#include "protocol/edit_distance.hpp"
 #include "protocol/tool_documents.hpp"
 
 namespace bulkhead {
@@ -46,32 +46,6 @@ std::size_t least_distance(const folded_name& a, const folded_name& b) {
     out += a.histogram[i] > b.histogram[i] ? a.histogram[i] - b.histogram[i] : 0;
   }
   return std::max(in, out);
-}
-
-/// Levenshtein's distance in bytes, or more than `most` if it is: only the cells whose distance can
-/// be within are looked at (Ukkonen, 1985).
-std::size_t edit_distance(std::string_view a, std::string_view b, std::size_t most) {
-  const auto beyond = most + 1;
-  std::array<std::size_t, longest_compared + 1> row;
-  std::iota(row.begin(), row.begin() + static_cast<std::ptrdiff_t>(b.size() + 1), std::size_t{0});
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    auto first = i > most ? i - most : 0;
-    auto last = std::min(b.size(), i + most + 1);
-    auto diagonal = row[first];
-    row[first] = first == 0 ? i + 1 : beyond;
-    auto least = row[first];
-    for (auto j = first; j < last; ++j) {
-      auto replaced = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      auto above = j + 1 > i + most ? beyond : row[j + 1];
-      row[j + 1] = std::min({replaced, row[j] + 1, above + 1});
-      least = std::min(least, row[j + 1]);
-    }
-    if (least > most) {
-      return beyond;
-    }
-  }
-  return row[b.size()];
 }
 
 } // namespace
