@@ -54,7 +54,7 @@ void container_runtime_state::connect() {
     ask<std::string>(volumes, folder_budget, "make a folder", std::move(done),
                      run_folder_atom::value, std::move(id));
   };
-  services.discard_folder = [this](std::string id) {
+  services.discard_folder = [this](const std::string& id) {
     ask<caf::ok_atom>(
         volumes, folder_budget, "remove folder " + id,
         [log = context.env->log](expected<caf::ok_atom> result) {

@@ -104,7 +104,7 @@ private:
 class answer_room {
 public:
   /// Answers up to this are bounded by their number alone, in bytes.
-  static constexpr std::size_t free_bytes = 32 * 1024;
+  static constexpr std::size_t free_bytes = std::size_t{32} * 1024;
 
   answer_room() = default;
   explicit answer_room(std::shared_ptr<memory_budget> budget)

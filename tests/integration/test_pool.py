@@ -70,8 +70,8 @@ class OneWaiting(PoolTest):
                 """)
             self.assertEqual(answer["stdout"], "None False False []\n")
 
-    def kill_idle(self, how):
-        for _ in range(3):
+    def kill_idle(self, how, times=3):
+        for _ in range(times):
             before = self.settled(1)
             how(before)
             # Before the pool can have noticed: the run is answered, and with what is true.
@@ -90,7 +90,8 @@ class OneWaiting(PoolTest):
         self.kill_idle(lambda guests: [os.kill(pid, signal.SIGKILL) for pid in engine_commands(self.client.pid)])
 
     def test_one_whose_monitor_dies_is_replaced(self):
-        self.kill_idle(lambda guests: [os.kill(pid, signal.SIGKILL) for pid in monitors_of(self.client.instance)])
+        # Without it podman's command takes 20 s to give up.
+        self.kill_idle(lambda guests: [os.kill(pid, signal.SIGKILL) for pid in monitors_of(self.client.instance)], 1)
 
     def test_one_that_the_engine_removes_is_replaced(self):
         self.kill_idle(lambda guests: as_account("podman", "rm", "-f", "-t", "0",

@@ -287,7 +287,7 @@ class Calling(UpstreamTest):
         self.assertIn("BULKHEAD_DEPTH", environment)
 
     def test_descendants_end_with_the_server(self):
-        with_descendants = self.world.client()
+        with_descendants = self.world.client(MCP_BRIDGE_POOL="0")
         answer = self.run_well("print(await mcp_descending.descend(), await mcp_descending.pid())", ["descending"],
                                client=with_descendants)
         descendant, server = map(int, answer["stdout"].split())
