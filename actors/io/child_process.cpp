@@ -20,7 +20,7 @@ namespace bulkhead::io {
 
 namespace {
 
-constexpr std::size_t read_size = 64 * 1024;
+constexpr std::size_t read_size = std::size_t{64} * 1024;
 
 /// One buffer serves all children: they live on one thread.
 std::array<char, read_size>& read_buffer() {

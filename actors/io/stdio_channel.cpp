@@ -14,7 +14,7 @@ namespace bulkhead::io {
 
 namespace {
 
-constexpr std::size_t read_size = 64 * 1024;
+constexpr std::size_t read_size = std::size_t{64} * 1024;
 
 bool is_plain_file(int fd) {
   struct stat info {};

@@ -180,6 +180,7 @@ class Bench:
         self.binary, self.runs, self.folder = binary, runs, folder
         self.owner = account()
         self.rows = []
+        self.plain_runs = 0
         self.server = ["/usr/bin/python3", os.path.join(folder, "recording_server.py")]
         shutil.copy(os.path.join(HERE, "..", "support", "recording_server.py"), folder)
         os.makedirs(os.path.join(folder, "state"))
@@ -191,8 +192,8 @@ class Bench:
         self.env = {**os.environ, "MCP_BRIDGE_STATE_DIR": os.path.join(folder, "state"),
                     "MCP_BRIDGE_LOG_LEVEL": "error"}
 
-    def client(self):
-        return StdioClient([self.binary], env=self.env)
+    def client(self, pool=0):
+        return StdioClient([self.binary], env={**self.env, "MCP_BRIDGE_POOL": str(pool)})
 
     def row(self, what, value, note=""):
         self.rows.append({"what": what, "value": value, "note": note})
@@ -205,21 +206,60 @@ class Bench:
                 samples.append(client.initialize_seconds)
         self.row("start to `initialize` answered", f"{statistics.median(samples) * 1e3:.1f} ms", "aim 20 ms")
 
+    def plain(self, words, count=1):
+        """Seconds that so many `podman run` with the same flags take together."""
+        self.plain_runs += count
+        commands = [adapt(words, self.folder, f"bench-{os.getpid()}-{self.plain_runs - i}",
+                          ["python3", "-I", "-S", "-c", "print(6*7)"]) for i in range(count)]
+        begin = time.perf_counter()
+        processes = [subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                      stderr=subprocess.DEVNULL, **as_account(self.owner)) for command in commands]
+        if any([process.wait(60) for process in processes]):
+            raise RuntimeError("podman run failed")
+        return time.perf_counter() - begin
+
     def cold(self, client, words):
-        options = as_account(self.owner)
         ours, plain = [], []
-        for i in range(self.runs):
+        for _ in range(self.runs):
             ours.append(seconds(lambda: client.run("print(6*7)")))
-            command = adapt(words, self.folder, f"bench-{os.getpid()}-{i}",
-                            ["python3", "-I", "-S", "-c", "print(6*7)"])
-            plain.append(seconds(lambda: subprocess.run(command, check=True, timeout=60,
-                                                        stdin=subprocess.DEVNULL,
-                                                        stdout=subprocess.DEVNULL,
-                                                        stderr=subprocess.DEVNULL, **options)))
+            plain.append(self.plain(words))
         ratio = statistics.median(a / b for a, b in zip(ours, plain))
         self.row("plain `podman run`, same flags", f"{statistics.median(plain) * 1e3:.0f} ms")
         self.row("cold run_python", f"{statistics.median(ours) * 1e3:.0f} ms")
         self.row("cold run_python / podman run", f"{ratio:.2f}", "goal 1.2 or less")
+
+    @staticmethod
+    def wait_for_pool(client, size):
+        """Until so many sandboxes wait: their commands run, and boot no more."""
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            waiting = [pid for pid in children_of(client.pid) if "run" in command_line(pid)]
+            time.sleep(0.5)
+            if len(waiting) == size and waiting == [
+                    pid for pid in children_of(client.pid) if "run" in command_line(pid)]:
+                return
+        raise RuntimeError("the pool doesn't fill")
+
+    def warm(self, client, words, size):
+        ours, plain, ours_together, plain_together = [], [], [], []
+        for _ in range(self.runs):
+            self.wait_for_pool(client, size)
+            ours.append(seconds(lambda: client.run("print(6*7)")))
+            plain.append(self.plain(words))
+        for _ in range(max(3, self.runs // 3)):
+            self.wait_for_pool(client, size)
+            begin = time.perf_counter()
+            for reply in [client.start_run("print(6*7)") for _ in range(size)]:
+                reply.result()
+            ours_together.append(time.perf_counter() - begin)
+            self.wait_for_pool(client, size)
+            plain_together.append(self.plain(words, size))
+        self.row("warm run_python", f"{statistics.median(ours) * 1e3:.1f} ms", "aim 5 ms")
+        self.row("podman run / warm run_python", f"{statistics.median(b / a for a, b in zip(ours, plain)):.0f}",
+                 "goal 40 or more")
+        ratio = statistics.median(b / a for a, b in zip(ours_together, plain_together))
+        self.row(f"{size} at once with the pool full", f"{statistics.median(ours_together) * 1e3:.0f} ms")
+        self.row(f"{size} podman run at once / that", f"{ratio:.0f}", "goal 4 or more")
 
     def calls(self, client, words):
         options = as_account(self.owner)
@@ -264,6 +304,8 @@ class Bench:
             self.cold(client, words)
             self.calls(client, words)
             self.output(client)
+        with self.client(pool=8) as client:
+            self.warm(client, podman_command(client), 8)
 
 
 def main():
