@@ -363,7 +363,8 @@ container_runtime_impl_actor::behavior_type container_runtime_state::make_behavi
 
 container_runtime_impl_actor::behavior_type
 container_runtime(container_runtime_impl_actor::stateful_pointer<container_runtime_state> self,
-                  environment_ptr env, process_host_actor processes, volume_manager_actor volumes) {
+                  environment_ptr env, process_host_actor processes,
+                  std::function<volume_manager_actor()> volumes) {
   return container_runtime_on(self, std::move(env), std::move(processes), std::move(volumes),
                               host_view::real());
 }
@@ -371,7 +372,7 @@ container_runtime(container_runtime_impl_actor::stateful_pointer<container_runti
 container_runtime_impl_actor::behavior_type
 container_runtime_on(container_runtime_impl_actor::stateful_pointer<container_runtime_state> self,
                      environment_ptr env, process_host_actor processes,
-                     volume_manager_actor volumes, host_view host) {
+                     std::function<volume_manager_actor()> volumes, host_view host) {
   auto& state = self->state;
   state.processes = std::move(processes);
   state.volumes = std::move(volumes);

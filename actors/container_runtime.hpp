@@ -54,7 +54,7 @@ struct container_runtime_state {
 
   container_runtime_impl_actor::pointer self;
   process_host_actor processes;
-  volume_manager_actor volumes;
+  std::function<volume_manager_actor()> volumes; ///< the current one: it may be started again
   driver_context context;
 
   facts_ptr facts;      ///< null until found, and again after a failed start
@@ -85,12 +85,13 @@ void container_runtime_state::ask(const Receiver& receiver, std::chrono::nanosec
 
 container_runtime_impl_actor::behavior_type
 container_runtime(container_runtime_impl_actor::stateful_pointer<container_runtime_state> self,
-                  environment_ptr env, process_host_actor processes, volume_manager_actor volumes);
+                  environment_ptr env, process_host_actor processes,
+                  std::function<volume_manager_actor()> volumes);
 
 /// The same on a host that a test has made up.
 container_runtime_impl_actor::behavior_type
 container_runtime_on(container_runtime_impl_actor::stateful_pointer<container_runtime_state> self,
                      environment_ptr env, process_host_actor processes,
-                     volume_manager_actor volumes, host_view host);
+                     std::function<volume_manager_actor()> volumes, host_view host);
 
 } // namespace bulkhead

@@ -43,20 +43,20 @@ void container_runtime_state::connect() {
                        kill_marked_atom::value, std::move(value));
   };
   services.prepare_folders = [this](auto done) {
-    ask<instance_folders>(volumes, folder_budget, "make the instance's folders", std::move(done),
+    ask<instance_folders>(volumes(), folder_budget, "make the instance's folders", std::move(done),
                           prepare_atom::value);
   };
   services.grant_folders = [this](std::uint32_t guest, auto done) {
-    ask<std::string>(volumes, folder_budget, "share /projects", std::move(done), grant_atom::value,
-                     guest);
+    ask<std::string>(volumes(), folder_budget, "share /projects", std::move(done),
+                     grant_atom::value, guest);
   };
   services.make_folder = [this](std::string id, auto done) {
-    ask<std::string>(volumes, folder_budget, "make a folder", std::move(done),
+    ask<std::string>(volumes(), folder_budget, "make a folder", std::move(done),
                      run_folder_atom::value, std::move(id));
   };
   services.discard_folder = [this](const std::string& id) {
     ask<caf::ok_atom>(
-        volumes, folder_budget, "remove folder " + id,
+        volumes(), folder_budget, "remove folder " + id,
         [log = context.env->log](expected<caf::ok_atom> result) {
           if (!result) {
             log->warn("{}", result.error().message);

@@ -45,7 +45,7 @@ caf::result<caf::ok_atom> sandbox_state::boot() {
 void sandbox_state::prepare() {
   id = context.env->new_handle();
   enter(phase::preparing, boot_budget);
-  self->request(context.volumes, boot_budget, run_folder_atom::value, id)
+  self->request(context.volumes(), boot_budget, run_folder_atom::value, id)
       .then([this](std::string& path) { create(path); },
             [this](const caf::error& reason) {
               lost(from_caf(reason, "make the run's folder"));
@@ -60,7 +60,7 @@ void sandbox_state::create(const std::string& path) {
     return;
   }
   enter(phase::creating, boot_budget);
-  self->request(context.runtime, boot_budget, create_atom::value, container_request{id, folder},
+  self->request(context.runtime(), boot_budget, create_atom::value, container_request{id, folder},
                 child_owner_actor{self})
       .then(
           [this](container_handle& handle) {
@@ -97,7 +97,7 @@ void sandbox_state::guest_is_ready(guest_ready ready) {
   }
   python = std::move(ready.python);
   enter(phase::confining, boot_budget);
-  self->request(context.runtime, boot_budget, confine_atom::value, container)
+  self->request(context.runtime(), boot_budget, confine_atom::value, container)
       .then(
           [this](caf::ok_atom) {
             if (now == phase::confining) {
@@ -174,7 +174,8 @@ void sandbox_state::child_is_gone(const child_exited& exit) {
   }
   now = phase::destroying;
   ++generation;
-  self->request(context.runtime, driver_patience, classify_atom::value, container, exit, diagnosis)
+  self->request(context.runtime(), driver_patience, classify_atom::value, container, exit,
+                diagnosis)
       .then(
           [this](exit_verdict& verdict) {
             lost(std::move(verdict.reason), verdict.exit_code);
@@ -232,7 +233,7 @@ void sandbox_state::destroy() {
   now = phase::destroying;
   ++generation;
   ++destroy_attempts;
-  self->request(context.runtime, driver_patience, destroy_atom::value, container)
+  self->request(context.runtime(), driver_patience, destroy_atom::value, container)
       .then([this](caf::ok_atom) { discard_folder(); },
             [this](const caf::error& reason) {
               auto why = from_caf(reason, "remove container " + container.name);
@@ -242,7 +243,7 @@ void sandbox_state::destroy() {
 }
 
 void sandbox_state::discard_folder() {
-  self->request(context.volumes, driver_patience, discard_atom::value, id)
+  self->request(context.volumes(), driver_patience, discard_atom::value, id)
       .then([this](caf::ok_atom) { self->quit(); },
             [this](const caf::error& reason) {
               auto why = from_caf(reason, "remove folder " + folder);

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <deque>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -20,8 +21,9 @@ namespace bulkhead {
 struct sandbox_context {
   environment_ptr env;
   process_host_actor processes;
-  container_runtime_actor runtime;
-  volume_manager_actor volumes;
+  /// The current ones: they may be started again.
+  std::function<container_runtime_actor()> runtime;
+  std::function<volume_manager_actor()> volumes;
 };
 
 /// The sandbox with the timers it sends itself.

@@ -116,10 +116,10 @@ void sandbox_pool_state::boot_one() {
   };
   // The stamp is taken before the boot: what changes meanwhile makes the sandbox stale. There is
   // none before the engine has been found.
-  self->request(context.runtime, boot_patience, ensure_atom::value)
+  self->request(context.runtime(), boot_patience, ensure_atom::value)
       .then(
           [this, boot, failed](const runtime_report&) {
-            self->request(context.runtime, stamp_patience, stamp_atom::value).then(boot, failed);
+            self->request(context.runtime(), stamp_patience, stamp_atom::value).then(boot, failed);
           },
           failed);
 }
@@ -134,7 +134,7 @@ void sandbox_pool_state::booted(const sandbox_actor& which, std::string stamp) {
 void sandbox_pool_state::look_around() {
   looking = false;
   shrink();
-  self->request(context.runtime, stamp_patience, stamp_atom::value)
+  self->request(context.runtime(), stamp_patience, stamp_atom::value)
       .then([this](const std::string& stamp) { compare(stamp); },
             [this](const caf::error&) { refill(); });
 }

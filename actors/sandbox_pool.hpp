@@ -48,7 +48,7 @@ using sandbox_pool_impl_actor = sandbox_pool_actor::extend<
 struct sandbox_pool_context {
   environment_ptr env;
   std::shared_ptr<sandbox_shelf> shelf;
-  container_runtime_actor runtime;
+  std::function<container_runtime_actor()> runtime; ///< the current one: it may be started again
   /// Makes a sandbox that has yet to boot.
   std::function<sandbox_actor()> make_sandbox;
 };

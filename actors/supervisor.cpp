@@ -215,9 +215,10 @@ std::function<sandbox_actor()> make_sandbox_maker(caf::actor_system& system, env
   // Weak: the supervisor's pool has this, too.
   auto weak = caf::actor_cast<caf::actor_addr>(supervisor);
   return [&system, env, services, weak]() -> sandbox_actor {
-    auto all = services->get();
     sandbox_actor made =
-        system.spawn(sandbox, sandbox_context{env, all.processes, all.runtime, all.volumes});
+        system.spawn(sandbox, sandbox_context{env, services->get().processes,
+                                              [services] { return services->get().runtime; },
+                                              [services] { return services->get().volumes; }});
     if (auto known_to = caf::actor_cast<supervisor_actor>(weak)) {
       caf::anon_send(known_to, create_atom::value, made);
     }

@@ -45,7 +45,8 @@ struct fixture : test_coordinator_fixture<actor_config> {
       made.push_back({sys.spawn(scripted_sandbox, log), log});
       return made.back().handle;
     };
-    pool = sys.spawn(sandbox_pool, sandbox_pool_context{env, shelf, driver, make});
+    pool =
+        sys.spawn(sandbox_pool, sandbox_pool_context{env, shelf, [this] { return driver; }, make});
     consume_messages();
   }
 

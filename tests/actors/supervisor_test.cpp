@@ -371,4 +371,56 @@ CAF_TEST(runs_are_made_with_sandboxes_that_the_supervisor_knows) {
   kill(run);
 }
 
+CAF_TEST(a_container_goes_also_when_driver_and_folders_were_started_again_meanwhile) {
+  auto starter = make_run_starter(sys, env, services, root);
+  registry->catalogue.answer = catalogue_ptr{std::make_shared<server_catalogue>()};
+  volumes->run_folder.answer = "/run/folder";
+  volumes->discard.answer = caf::ok_atom::value;
+  runtime->create.answer = container_handle{"id", "bulkhead-id", "/run/folder", 1, 4711, {}};
+  runtime->destroy.answer = caf::ok_atom::value;
+  run_request request;
+  request.id = "run-7";
+  request.timeout = 30s;
+  auto run = starter(request);
+  all.push_back(sys.spawn([run](caf::event_based_actor* asking) {
+    asking->request(run, caf::infinite, run_atom::value)
+        .then([](const run_answer&) {}, [](const caf::error&) {});
+  }));
+  consume_messages();
+  CAF_CHECK_EQUAL(runtime->requests.size(), 1u);
+  kill(services->get().runtime);
+  kill(services->get().volumes);
+  caf::anon_send(run, cancel_atom::value);
+  consume_messages();
+  CAF_CHECK_EQUAL(runtime->destroyed.size(), 1u);
+  CAF_CHECK(volumes->discarded == volumes->made);
+  stop();
+  CAF_CHECK_EQUAL(stopped, 1);
+}
+
+CAF_TEST(a_run_takes_the_sandbox_that_waits_on_the_shelf) {
+  auto log = std::make_shared<sandbox_log>();
+  sandbox_actor waiting = sys.spawn(scripted_sandbox, log);
+  all.push_back(caf::actor_cast<caf::actor>(waiting));
+  services->shelf->put(waiting);
+  registry->catalogue.answer = catalogue_ptr{std::make_shared<server_catalogue>()};
+  auto starter = make_run_starter(sys, env, services, root);
+  for (const auto* id : {"run-7", "run-8"}) {
+    run_request request;
+    request.id = id;
+    request.timeout = 30s;
+    auto run = starter(request);
+    all.push_back(caf::actor_cast<caf::actor>(run));
+    all.push_back(sys.spawn([run](caf::event_based_actor* asking) {
+      asking->request(run, caf::infinite, run_atom::value)
+          .then([](const run_answer&) {}, [](const caf::error&) {});
+    }));
+    consume_messages();
+  }
+  CAF_REQUIRE_EQUAL(log->runs.size(), 1u);
+  CAF_CHECK_EQUAL(log->runs[0].id, "run-7");
+  // The other boots its own.
+  CAF_CHECK_EQUAL(volumes->made.size(), 1u);
+}
+
 CAF_TEST_FIXTURE_SCOPE_END()

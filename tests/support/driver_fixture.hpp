@@ -104,7 +104,8 @@ struct driver_fixture : test_coordinator_fixture<actor_config> {
     // The host in the account's place is this process, whatever its uid.
     processes = sys.spawn(scripted_commands, script);
     volumes = sys.spawn(volume_manager, environment_ptr{shared});
-    runtime = sys.spawn(container_runtime_on, environment_ptr{shared}, processes, volumes, host);
+    runtime = sys.spawn(
+        container_runtime_on, environment_ptr{shared}, processes, [this] { return volumes; }, host);
     consume();
   }
 

@@ -77,10 +77,17 @@ struct sandbox_fixture : test_coordinator_fixture<actor_config> {
     processes->children.clear();
   }
 
+  void make_box() {
+    box = sys.spawn(
+        sandbox, sandbox_context{env, host, [this] { return driver; }, [this] { return folders; }});
+    box->attach_functor([flag = terminated] { *flag = true; });
+  }
+
   /// Hands the sandbox its run; change the scripts and `env` before.
   void execute() {
     owner = sys.spawn(recording_owner, log);
-    box = sys.spawn(sandbox, sandbox_context{env, host, driver, folders});
+    box = sys.spawn(
+        sandbox, sandbox_context{env, host, [this] { return driver; }, [this] { return folders; }});
     box->attach_functor([flag = terminated] { *flag = true; });
     self->send(box, execute_atom::value,
                sandbox_run{"run-7", "print(1)", {{"files", "files", "all files"}}, {}, run_budget},
@@ -90,7 +97,8 @@ struct sandbox_fixture : test_coordinator_fixture<actor_config> {
 
   /// Boots the sandbox without a run; the answer goes to `booted` or `boot_failures`.
   void boot() {
-    box = sys.spawn(sandbox, sandbox_context{env, host, driver, folders});
+    box = sys.spawn(
+        sandbox, sandbox_context{env, host, [this] { return driver; }, [this] { return folders; }});
     box->attach_functor([flag = terminated] { *flag = true; });
     owner = sys.spawn(recording_owner, log);
     pool = sys.spawn([this](caf::event_based_actor* asking) {
