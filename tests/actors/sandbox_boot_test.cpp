@@ -265,9 +265,7 @@ CAF_TEST(an_end_in_any_phase_removes_all_and_tells_nothing_more) {
 }
 
 CAF_TEST(a_sandbox_that_was_given_nothing_ends_at_once) {
-  box = sys.spawn(
-      sandbox, sandbox_context{env, host, [this] { return driver; }, [this] { return folders; }});
-  box->attach_functor([flag = terminated] { *flag = true; });
+  make_box();
   end();
   CAF_CHECK(gone());
   CAF_CHECK(volumes->made.empty());

@@ -86,9 +86,7 @@ struct sandbox_fixture : test_coordinator_fixture<actor_config> {
   /// Hands the sandbox its run; change the scripts and `env` before.
   void execute() {
     owner = sys.spawn(recording_owner, log);
-    box = sys.spawn(
-        sandbox, sandbox_context{env, host, [this] { return driver; }, [this] { return folders; }});
-    box->attach_functor([flag = terminated] { *flag = true; });
+    make_box();
     self->send(box, execute_atom::value,
                sandbox_run{"run-7", "print(1)", {{"files", "files", "all files"}}, {}, run_budget},
                owner);
@@ -97,9 +95,7 @@ struct sandbox_fixture : test_coordinator_fixture<actor_config> {
 
   /// Boots the sandbox without a run; the answer goes to `booted` or `boot_failures`.
   void boot() {
-    box = sys.spawn(
-        sandbox, sandbox_context{env, host, [this] { return driver; }, [this] { return folders; }});
-    box->attach_functor([flag = terminated] { *flag = true; });
+    make_box();
     owner = sys.spawn(recording_owner, log);
     pool = sys.spawn([this](caf::event_based_actor* asking) {
       asking->request(box, caf::infinite, boot_atom::value)
@@ -110,8 +106,6 @@ struct sandbox_fixture : test_coordinator_fixture<actor_config> {
     });
     consume_messages();
   }
-
-  std::shared_ptr<memory_budget> run_budget; ///< handed to the sandbox with its run
 
   /// As far as waiting for a run.
   void boot_fully() {
@@ -258,7 +252,8 @@ struct sandbox_fixture : test_coordinator_fixture<actor_config> {
   volume_manager_actor folders;
   sandbox_owner_actor owner;
   sandbox_impl_actor box;
-  caf::actor pool; ///< who asked for a boot
+  std::shared_ptr<memory_budget> run_budget; ///< handed to the sandbox with its run
+  caf::actor pool;                           ///< who asked for a boot
   int booted = 0;
   std::vector<errc> boot_failures;
 };
