@@ -201,6 +201,15 @@ void invocation_state::log_tallies() const {
   }
 }
 
+void invocation_state::time_is_up() {
+  auto text = fmt::format("the code was stopped after its {} s were up",
+                          std::chrono::duration<double>{request.timeout}.count());
+  if (auto what = waited_for(); !what.empty()) {
+    text += fmt::format("; it waited for {}: a longer timeout gives more time", what);
+  }
+  cut_short(run_status::timeout, {errc::timeout, std::move(text)});
+}
+
 void invocation_state::report(std::string message) {
   if (request.observer) {
     self->send(request.observer, run_progress{request.id, std::move(message)});
@@ -233,12 +242,7 @@ invocation_impl_actor::behavior_type invocation_state::make_behavior() {
       [this](cancel_atom) {
         cut_short(run_status::cancelled, {errc::cancelled, "the client cancelled the run"});
       },
-      [this](tick_atom) {
-        cut_short(
-            run_status::timeout,
-            {errc::timeout, fmt::format("the code was stopped after its {} s were up",
-                                        std::chrono::duration<double>{request.timeout}.count())});
-      },
+      [this](tick_atom) { time_is_up(); },
   };
 }
 

@@ -69,6 +69,7 @@ struct invocation_state {
   void finish(run_status status);
   void take_output(guest_output& output);
   void dealt_with_call();
+  void time_is_up();
   void report(std::string message);
   void log_tallies() const;
 
@@ -90,6 +91,7 @@ struct invocation_state {
   void respond(std::uint64_t call, std::string payload, const answer_room& room = {});
   void refuse(std::uint64_t call, error reason);
   std::chrono::nanoseconds time_left() const;
+  std::string waited_for() const;
 
   invocation_impl_actor::pointer self;
   invocation_context context;
@@ -107,6 +109,7 @@ struct invocation_state {
   std::uint32_t questions_asked = 0;   ///< those that the library works on
   /// Tool calls on their way: the guest's id to the client and its id there.
   struct outgoing {
+    std::string name; ///< of tool and server, for people
     mcp_client_actor client;
     std::uint64_t call = 0;
   };

@@ -232,7 +232,8 @@ void invocation_state::call_tool(link& to, guest_call& call) {
     return;
   }
   auto serial = context.env->next_serial();
-  calls.emplace(call.id, outgoing{to.client, serial});
+  calls.emplace(call.id, outgoing{fmt::format("tool \"{}\" of \"{}\"", tool->name, to.brief.name),
+                                  to.client, serial});
   auto left = time_left();
   answer_room room{budget};
   tool_call what{serial, tool->name, std::move(call.arguments), deadline::at(due), room};
@@ -274,7 +275,35 @@ void invocation_state::next_question() {
   }
 }
 
+/// What the code had asked for and not got, for people; empty if nothing.
+std::string invocation_state::waited_for() const {
+  constexpr std::size_t most_told = 3;
+  std::vector<std::string> what;
+  for (const auto& [name, to] : links) {
+    if (!to.waiting.empty() || (to.now == link::state::connecting && !searches.empty())) {
+      what.push_back(
+          fmt::format("server \"{}\", which was still starting{}{}", name,
+                      to.failure.message.empty() ? "" : "; before that: ", to.failure.message));
+    }
+  }
+  for (const auto& [id, call] : calls) {
+    what.push_back(call.name);
+  }
+  if (what.size() > most_told) {
+    what.resize(most_told);
+    what.back() = "others";
+  }
+  return fmt::format("{}", fmt::join(what, " and "));
+}
+
 void invocation_state::search(const guest_call& call) {
+  if (links.empty()) {
+    // An empty list would say that there is no such tool.
+    refuse(call.id,
+           {errc::not_found, "this run has no servers to search; pass servers=[…] to run_python "
+                             "with those that discovered_servers() tells"});
+    return;
+  }
   if (!call.server.empty() && find_link(call.server) == nullptr) {
     refuse_unknown_server(call);
     return;

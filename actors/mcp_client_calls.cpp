@@ -161,7 +161,9 @@ void mcp_client_state::expire_calls() {
     }
     auto waited = std::chrono::duration_cast<std::chrono::milliseconds>(now() - *sent);
     fail_call(id, errc::timeout,
-              fmt::format("no answer within {} s", static_cast<double>(waited.count()) / 1000));
+              fmt::format("no answer within {:.1f} s, which the run or the server's callTimeout "
+                          "allows",
+                          static_cast<double>(waited.count()) / 1000));
   }
 }
 

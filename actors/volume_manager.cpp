@@ -24,8 +24,15 @@ constexpr std::string_view seccomp_file = "seccomp.json";
 
 expected<void> make_folder(const std::string& path, mode_t mode) {
   if (::mkdir(path.c_str(), mode) != 0 && errno != EEXIST) {
+    auto reason = errno;
     return fail(errc::unavailable,
-                fmt::format("make folder \"{}\": {}", path, std::strerror(errno)));
+                fmt::format("make folder \"{}\": {}{}", path, std::strerror(reason),
+                            reason == EACCES
+                                ? fmt::format("; the account that Bulkhead works as, uid {}, has "
+                                              "to be able to write there: chown it, or choose "
+                                              "another MCP_BRIDGE_STATE_DIR",
+                                              ::geteuid())
+                                : std::string{}));
   }
   struct stat info {};
   if (::lstat(path.c_str(), &info) != 0 || !S_ISDIR(info.st_mode) || info.st_uid != ::geteuid()) {

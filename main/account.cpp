@@ -108,9 +108,11 @@ expected<std::string> make_runtime_dir(const account& who) {
   struct stat info {};
   if (::lstat(path.c_str(), &info) != 0 || !S_ISDIR(info.st_mode) || info.st_uid != who.uid ||
       (info.st_mode & 0077) != 0) {
-    return fail(errc::unavailable,
-                fmt::format("\"{}\" is not a folder of mode 0700 that belongs to \"{}\": remove it",
-                            path, who.name));
+    return fail(
+        errc::unavailable,
+        fmt::format("\"{0}\" is not a folder of mode 0700 that belongs to \"{1}\"; while no other "
+                    "account's Bulkhead uses it: chown {1} {0} && chmod 700 {0}",
+                    path, who.name));
   }
   return path;
 }

@@ -68,7 +68,7 @@ policy_verdict allows_server(const policy& rules, std::string_view server) {
   auto named = [&](const std::string& pattern) {
     return glob_match(split(pattern).server, server);
   };
-  if (!rules.allow.empty() && std::none_of(rules.allow.begin(), rules.allow.end(), named)) {
+  if (rules.only_listed() && std::none_of(rules.allow.begin(), rules.allow.end(), named)) {
     return not_in_allow_list;
   }
   return {};
@@ -86,7 +86,7 @@ policy_verdict allows_tool(const policy& rules, std::string_view server, std::st
   if (denial != rules.deny.end()) {
     return denied_by(*denial);
   }
-  if (!rules.allow.empty() && std::none_of(rules.allow.begin(), rules.allow.end(), matches)) {
+  if (rules.only_listed() && std::none_of(rules.allow.begin(), rules.allow.end(), matches)) {
     return not_in_allow_list;
   }
   return {};

@@ -8,13 +8,15 @@ namespace bulkhead {
 
 /// Which servers and tools the user allows at all. Patterns are globs (`*`, `?`) on `server` or on
 /// `server/tool`, raw names; a pattern without a slash speaks of the whole server. Deny wins over
-/// allow; an empty allow list allows all.
+/// allow. Without an allow list all is allowed that isn't denied; with one, only what it names.
 struct policy {
   std::vector<std::string> allow;
   std::vector<std::string> deny;
   /// Not empty: nothing is allowed, whatever the lists say, and this is why. For a configuration
   /// that can't be read or understood may have meant to deny anything.
   std::string closed = {};
+  bool has_allow = false; ///< there is an allow list, if only an empty one
+  bool only_listed() const { return has_allow || !allow.empty(); }
   friend bool operator==(const policy&, const policy&) = default;
 };
 

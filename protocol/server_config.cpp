@@ -290,6 +290,7 @@ void catalogue_reader::read_policy(const json& value) {
   }
   for (const auto& [key, patterns] : value.items()) {
     if (key == "allow") {
+      result_.rules.has_allow = true;
       read_patterns(patterns, key, result_.rules.allow);
     } else if (key == "deny") {
       read_patterns(patterns, key, result_.rules.deny);
@@ -315,7 +316,7 @@ void catalogue_reader::read_patterns(const json& value, const std::string& key,
   }
   if (key == "allow" && value.empty()) {
     remark("policy",
-           "policy.allow is empty and allows every server; \"deny\": [\"*\"] forbids all");
+           "policy.allow is empty and allows nothing; leave it out to allow every server");
   }
   for (const auto& pattern : value) {
     target.push_back(pattern.get<std::string>());
@@ -323,7 +324,8 @@ void catalogue_reader::read_patterns(const json& value, const std::string& key,
   }
 }
 
-/// A pattern for a server that no file has is probably misspelled.
+/// A pattern for a server that no file has is probably misspelled. In an allow list that shuts out
+/// too much; in a deny list it leaves open what was meant to be shut.
 void catalogue_reader::check_patterns() {
   std::vector<std::string_view> names;
   for (const auto& [name, found] : candidates_) {
@@ -339,7 +341,7 @@ void catalogue_reader::check_patterns() {
         {file, "policy",
          fmt::format("policy.{}: \"{}\" matches no configured server{}", key, shown_name(pattern),
                      did_you_mean(closest_name(server, names))),
-         problem_kind::remark});
+         key == "deny" ? problem_kind::error : problem_kind::remark});
   }
 }
 

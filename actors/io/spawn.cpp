@@ -133,7 +133,10 @@ expected<std::string> find_program(const std::string& program,
     if (is_executable_file(program)) {
       return program;
     }
-    return fail(errc::not_found, fmt::format("\"{}\" is no executable file", program));
+    return fail(errc::not_found, fmt::format("\"{}\" is no executable file{}", program,
+                                             program.find(' ') != std::string::npos
+                                                 ? "; arguments belong into args, not into command"
+                                                 : ""));
   }
   auto path = path_of(env);
   for (std::string_view rest = path; !rest.empty();) {

@@ -104,11 +104,28 @@ CAF_TEST(a_run_without_servers_reaches_none) {
   start_code();
   ask(1, guest_call_kind::list_servers);
   CAF_CHECK(response(1) == json::array());
+  // An empty list would say that there is no such tool.
   ask(2, guest_call_kind::search_tool_docs, "", "text");
-  CAF_CHECK(response(2) == json::array());
+  CAF_CHECK(refused(2, errc::not_found));
   call(3, "files", "read-file");
   CAF_CHECK(refused(3, errc::denied));
   CAF_CHECK(registry->asked.empty());
+}
+
+CAF_TEST(a_run_whose_time_is_up_tells_what_it_waited_for) {
+  for (bool starting : {true, false}) {
+    invocation_fixture world;
+    world.files->documents.held = starting;
+    world.files->call.held = !starting;
+    world.start_code();
+    world.call(1, "files", "read-file");
+    world.advance_time(31s);
+    world.consume_messages();
+    CAF_REQUIRE(world.answered(run_status::timeout));
+    const auto& message = world.answers[0].failure->message;
+    CAF_CHECK(message.find(starting ? "server \"files\", which was still starting"
+                                    : "tool \"read-file\" of \"files\"") != std::string::npos);
+  }
 }
 
 CAF_TEST(calls_before_the_documents_are_there_wait_for_them) {

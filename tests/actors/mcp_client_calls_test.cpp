@@ -71,7 +71,7 @@ CAF_TEST(a_call_past_its_deadline_is_cancelled_at_the_server_alone) {
   CAF_CHECK(slow->pending());
   pass(20ms);
   CAF_CHECK(tells(slow->failure, errc::timeout,
-                  {"call tool \"slow\" of MCP server \"srv\": no answer within 2 s"}));
+                  {"call tool \"slow\" of MCP server \"srv\": no answer within 2.0 s, which"}));
   auto note = last_line(1);
   CAF_CHECK(note["method"] == "notifications/cancelled");
   CAF_CHECK(note["params"]["requestId"] == held.requests["slow"]["id"]);
@@ -93,7 +93,7 @@ CAF_TEST(a_servers_own_call_timeout_counts_from_the_sending) {
   pass(4990ms); // two of them for the start
   CAF_CHECK(result->pending());
   pass(30ms);
-  CAF_CHECK(tells(result->failure, errc::timeout, {"no answer within 3 s"}));
+  CAF_CHECK(tells(result->failure, errc::timeout, {"no answer within 3.0 s, which"}));
 }
 
 CAF_TEST(a_call_whose_deadline_has_passed_is_not_made) {

@@ -8,7 +8,9 @@ import shutil
 import subprocess
 import threading
 
-from world import BINARY, HERE, instance_of, patience, read
+from host import patience, read
+from instances import instance_of
+from world import BINARY, HERE
 
 CLIENTS = os.path.join(HERE, "clients")
 INSTALLED = os.path.join(os.path.dirname(BINARY), "test-clients")

@@ -51,7 +51,7 @@ def every_test(suite):
 def main(arguments):
     listing = "--list" in arguments
     patterns = [argument for argument in arguments if argument != "--list"]
-    sys.path.insert(0, HERE)
+    sys.path[:0] = [HERE, os.path.join(HERE, "..", "support")]
     tests = list(every_test(unittest.TestLoader().discover(HERE, pattern="test_*.py")))
     chosen = [test for test in tests
               if not patterns or any(pattern in test.id() for pattern in patterns)]

@@ -4,10 +4,13 @@ import os
 import signal
 import subprocess
 import unittest
-
 import npm_clients
+
+from host import patience, wait_until
+from instances import guests_of
 from npm_clients import Launcher, SdkClient, inspector_command, run_inspector
-from world import World, children_of, command_line, guests_of, patience, wait_until
+from stdio_client import children_of, command_line
+from world import World
 
 CAPABILITIES = "bulkhead://capabilities"
 

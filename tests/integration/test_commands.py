@@ -8,7 +8,9 @@ import subprocess
 import time
 import unittest
 
-from world import BINARY, World, constraint_rows, guests_of, instance_of, instances_dir, patience
+from host import instances_dir, patience
+from instances import guests_of, instance_of
+from world import BINARY, World, constraint_rows
 
 
 class CommandTest(unittest.TestCase):

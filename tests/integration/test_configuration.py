@@ -7,7 +7,9 @@ import subprocess
 import time
 import unittest
 
-from world import BINARY, World, account, as_account, instance_of, is_root, patience, wait_until
+from host import account, as_account, is_root, link, patience, wait_until
+from instances import instance_of
+from world import BINARY, World
 
 
 class ConfigurationTest(unittest.TestCase):

@@ -5,7 +5,8 @@ import json
 import time
 import unittest
 
-from world import POOLED, BulkheadTest, patience
+from host import patience
+from world import POOLED, BulkheadTest
 
 
 class Output(BulkheadTest):

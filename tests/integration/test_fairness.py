@@ -1,10 +1,12 @@
 """What one run asks for isn't waited for by the others, and what it leaves unread isn't held without end."""
 
-import statistics
 import time
 import unittest
+import statistics
 
-from world import BulkheadTest, patience, read, status_field, wait_until
+from host import patience, read, wait_until
+from stdio_client import status_field
+from world import BulkheadTest
 
 MEBIBYTE = 1 << 20
 # As limits::memory_budget and limits::run_memory; the slack is for copies on their way and the program itself.

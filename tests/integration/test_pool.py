@@ -4,8 +4,9 @@ import os
 import signal
 import time
 
-from world import (POOLED, BulkheadTest, as_account, containers_of, engine_commands, guests_of, monitors_of,
-                   patience, wait_until)
+from host import as_account, patience, wait_until
+from instances import containers_of, engine_commands, guests_of, monitors_of
+from world import POOLED, BulkheadTest
 
 IMAGE = "localhost/bulkhead-sandbox:latest"
 COUNT = "import os, threading; print(os.listdir('/tmp'), os.listdir('/workspace'), threading.active_count())"

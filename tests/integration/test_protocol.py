@@ -1,13 +1,14 @@
 """MCP as a client on the other end of the pipe can bend it: both eras, garbage, sizes, ends."""
 
 import json
-import os
 import subprocess
 import threading
 import time
 import unittest
 
-from world import BINARY, BulkheadTest, StdioClient, World, patience, resident_kib, wait_until
+from host import patience, wait_until
+from stdio_client import StdioClient, resident_kib
+from world import BINARY, BulkheadTest, World
 
 MODERN = {"io.modelcontextprotocol/protocolVersion": "2026-07-28",
           "io.modelcontextprotocol/clientCapabilities": {}}

@@ -6,8 +6,10 @@ import os
 import time
 import unittest
 
-from world import (BINARY, POOLED, PYTHON, BulkheadTest, World, command_line, every_process, is_alive, patience,
-                   processes_of, read, wait_until, zombies_of)
+from host import patience, read, wait_until
+from instances import every_process, is_alive, processes_of, zombies_of
+from stdio_client import command_line
+from world import BINARY, POOLED, PYTHON, BulkheadTest, World
 
 SECRET = "s3cr3t-0123456789-kept-on-the-host"
 FAILURE = """

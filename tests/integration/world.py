@@ -1,5 +1,5 @@
-"""What the integration tests share: the program under test, a state folder that its account can read, and a
-look at all that must not be left behind. Python's standard library only.
+"""What the integration tests share: the program under test, and a state folder that its account can read. Python's
+standard library only.
 
 The program is $BULKHEAD_BINARY or build/bulkhead. As root, the program becomes the account `bulkhead`, and so
 do the commands that look after it here; otherwise everything is the user's own."""
@@ -7,257 +7,30 @@ do the commands that look after it here; otherwise everything is the user's own.
 import glob
 import json
 import os
-import pwd
-import re
 import shutil
 import stat
 import subprocess
-import sys
 import tempfile
 import textwrap
-import time
 import unittest
+
+from host import account, as_account, is_root, patience, read, wait_until
+from instances import instance_of, leftovers
+from stdio_client import StdioClient
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SUPPORT = os.path.join(HERE, "..", "support")
-sys.path.insert(0, SUPPORT)
-from stdio_client import (StdioClient, children_of, command_line, open_descriptors,  # noqa: E402, F401
-                          resident_kib, status_field)
-
 BINARY = os.path.abspath(os.environ.get("BULKHEAD_BINARY") or
                          os.path.join(HERE, "..", "..", "build", "bulkhead"))
 LONG = os.environ.get("BULKHEAD_TEST_LONG") == "1"
-SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-CONTROLLERS = ("memory", "pids", "cpu")
 POOLED = {"MCP_BRIDGE_POOL": None}  # settings with the pool that users have
 PYTHON = "/usr/bin/python3"
-
-
-def patience(seconds):
-    """A deadline meant for an idle machine, longer on one that has other work."""
-    return seconds * min(10.0, max(1.0, 2 * os.getloadavg()[0] / (os.cpu_count() or 1)))
-
-
-def wait_until(condition, seconds, what):
-    """Waits for a true value and returns it; the last look is after the deadline."""
-    deadline = time.monotonic() + patience(seconds)
-    while True:
-        late = time.monotonic() > deadline
-        value = condition()
-        if value:
-            return value
-        if late:
-            raise AssertionError(f"not within {seconds} s (times the load): {what}")
-        time.sleep(0.02)
-
-
-def is_root():
-    return os.geteuid() == 0
-
-
-def account():
-    return pwd.getpwnam("bulkhead") if is_root() else pwd.getpwuid(os.geteuid())
-
-
-def user_runtime_dir():
-    """XDG_RUNTIME_DIR as the program has it, or empty."""
-    return "/run/bulkhead" if is_root() else os.environ.get("XDG_RUNTIME_DIR", "")
-
-
-def instances_dir():
-    base = user_runtime_dir()
-    return f"{base}/bulkhead" if base else f"/tmp/bulkhead-{os.geteuid()}"
-
-
-def as_account(*command, seconds=60, check=True):
-    """Runs a command as the account that has the containers; its stdout."""
-    owner = account()
-    env = {"PATH": SYSTEM_PATH, "HOME": owner.pw_dir, "LANG": "C.UTF-8"}
-    if user_runtime_dir():
-        env["XDG_RUNTIME_DIR"] = user_runtime_dir()
-    extra = {"user": owner.pw_uid, "group": owner.pw_gid, "extra_groups": []} if is_root() else {}
-    done = subprocess.run(command, env=env, cwd="/", stdin=subprocess.DEVNULL, capture_output=True,
-                          text=True, errors="replace", timeout=patience(seconds), **extra)
-    if check and done.returncode != 0:
-        raise AssertionError(f"{' '.join(command)}: {done.returncode}: {done.stderr}")
-    return done.stdout
-
-
-def sub_uid_range():
-    """The first sub-uid of the account and how many it has."""
-    owner = account()
-    with open("/etc/subuid", encoding="utf-8") as file:
-        for line in file:
-            name, first, count = line.strip().split(":")
-            if name in (owner.pw_name, str(owner.pw_uid)):
-                return int(first), int(count)
-    raise AssertionError(f"{owner.pw_name} has no sub-uids")
-
-
-def cgroups_are_v1():
-    return os.path.isdir("/sys/fs/cgroup/memory")
-
-
-def read(path):
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read()
-    except OSError:
-        return ""
-
-
-def link(path):
-    try:
-        return os.readlink(path)
-    except OSError:
-        return ""
 
 
 def inside(name):
     """The text of a program that is meant to run in a sandbox."""
     with open(os.path.join(HERE, "inside", name + ".py"), encoding="utf-8") as file:
         return file.read()
-
-
-# -- what an instance has --------------------------------------------------------------------------
-
-
-def instance_of(pid):
-    """The instance of a running server, by the lock that it holds open."""
-    try:
-        numbers = os.listdir(f"/proc/{pid}/fd")
-    except OSError:
-        return None
-    for number in numbers:
-        found = re.fullmatch(r".*/([0-9a-f]{16})/lock", link(f"/proc/{pid}/fd/{number}"))
-        if found:
-            return found.group(1)
-    return None
-
-
-def every_process():
-    return [int(entry) for entry in os.listdir("/proc") if entry.isdigit()]
-
-
-def is_zombie(pid):
-    return status_field(pid, "State").startswith("Z")
-
-
-def zombies_of(pid):
-    return [child for child in children_of(pid) if is_zombie(child)]
-
-
-def processes_of(instance, upstreams=True):
-    """Processes that belong to an instance, but not its server itself: by command line, working folder,
-    cgroup, mounts, and (for MCP servers and what they started) by the mark in their environment."""
-    found = []
-    for pid in every_process():
-        if pid == os.getpid() or is_zombie(pid):
-            continue
-        marked = f"BULKHEAD_CHILD={instance}/" in read(f"/proc/{pid}/environ")
-        if marked and not upstreams:
-            continue
-        if (marked or instance in " ".join(command_line(pid)) or instance in link(f"/proc/{pid}/cwd") or
-                instance in read(f"/proc/{pid}/cgroup") or
-                f"/{instance}/ipc" in read(f"/proc/{pid}/mountinfo")):
-            found.append(pid)
-    return found
-
-
-def containers_of(instance):
-    return as_account("podman", "ps", "-a", "--filter", f"label=org.bulkhead.instance={instance}",
-                      "--format", "{{.Names}} {{.Status}}").split("\n")[:-1]
-
-
-def oci_folders():
-    """Where runc and crun keep what they run."""
-    bases = [user_runtime_dir(), f"/run/user/{account().pw_uid}",
-             *glob.glob(f"/tmp/*-{account().pw_uid}")]
-    return [f"{base}/{name}" for base in dict.fromkeys(bases) for name in ("runc", "crun")
-            if base and os.path.isdir(f"{base}/{name}")]
-
-
-def oci_containers_of(instance):
-    """Containers of the OCI runtime, which may have some that podman doesn't list."""
-    return [path for folder in oci_folders() for path in glob.glob(f"{folder}/*")
-            if instance in read(f"{path}/state.json") + read(f"{path}/status")]
-
-
-def cgroups_of(instance):
-    """An instance's cgroups, which are folders of the account's delegated ones (cgroup v1)."""
-    return [path for controller in CONTROLLERS
-            for path in glob.glob(f"/sys/fs/cgroup/{controller}/**/{instance}-*", recursive=True)]
-
-
-def run_folders_of(instance):
-    return glob.glob(f"{instances_dir()}/{instance}/runs/*")
-
-
-def leftovers(instance, alive):
-    """What an instance still has. `alive`: its server runs, and may have its folder and MCP servers."""
-    found = [f"container {line}" for line in containers_of(instance)]
-    found += [f"OCI container {path}" for path in oci_containers_of(instance)]
-    found += [f"cgroup {path}" for path in cgroups_of(instance)]
-    found += [f"run folder {path}" for path in run_folders_of(instance)]
-    found += [f"process {pid} {' '.join(command_line(pid))[:200]}"
-              for pid in processes_of(instance, upstreams=not alive)]
-    if not alive and os.path.isdir(f"{instances_dir()}/{instance}"):
-        found.append(f"folder {instances_dir()}/{instance}")
-    return found
-
-
-def storage_of_account():
-    data = "" if is_root() else os.environ.get("XDG_DATA_HOME", "")
-    return (data or account().pw_dir + "/.local/share") + "/containers/storage"
-
-
-def stored_containers():
-    """Ids in the engine's storage, by name, whether podman lists them or not."""
-    text = read(storage_of_account() + "/overlay-containers/containers.json")
-    return {name: entry["id"] for entry in json.loads(text or "[]") for name in entry.get("names", [])}
-
-
-def orphaned_storage():
-    """Stored containers of no living run, and mounts of containers that aren't stored."""
-    runs = {os.path.basename(path) for path in glob.glob(f"{instances_dir()}/*/runs/*")}
-    stored = stored_containers()
-    orphans = {f"stored container {name}" for name in stored
-               if name.startswith("bulkhead-") and name[len("bulkhead-"):] not in runs}
-    ids = set(stored.values())
-    for pid in every_process():
-        if command_line(pid)[:2] == ["catatonit", "-P"] and status_field(pid, "Uid").split()[:1] == [
-                str(account().pw_uid)]:
-            orphans |= {f"mount of container {cid}" for cid in
-                        re.findall(r"overlay-containers/([0-9a-f]{64})/", read(f"/proc/{pid}/mountinfo"))
-                        if cid not in ids}
-    return orphans
-
-
-def engine_commands(pid):
-    """The container commands of runs that a server has running: podman or docker `run`, not a probe's. Of
-    podman's two processes the outer one."""
-    found = []
-    for child in children_of(pid):
-        words = command_line(child)
-        if words and os.path.basename(words[0]) in ("podman", "docker") and "run" in words and \
-                "/ipc/entrypoint.py" in words and not is_zombie(child):
-            found.append(child)
-    return found
-
-
-def monitors_of(instance):
-    """conmon processes of an instance."""
-    return [pid for pid in processes_of(instance)
-            if os.path.basename((command_line(pid) or [""])[0]) == "conmon"]
-
-
-def guests_of(instance):
-    """The guests' own processes, as the host sees them."""
-    return [pid for pid in processes_of(instance)
-            if command_line(pid)[:1] == ["python3"] and "/ipc/entrypoint.py" in command_line(pid)]
-
-
-# -- a world for one test class --------------------------------------------------------------------
 
 
 class World:
@@ -375,10 +148,6 @@ def constraint_rows(world):
         done = world.command("doctor", "--json", seconds=120)
         _rows[key] = {row["name"]: row for row in json.loads(done.stdout)["constraints"]}
     return _rows[key]
-
-
-def is_alive(pid):
-    return os.path.exists(f"/proc/{pid}") and not is_zombie(pid)
 
 
 class BulkheadTest(unittest.TestCase):

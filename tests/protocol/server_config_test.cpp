@@ -347,9 +347,9 @@ TEST(server_config, patterns_for_no_server_are_worth_a_word) {
             "policy.allow: \"githb/*\" matches no configured server; did "
             "you mean \"github\"?");
   EXPECT_EQ(result.problems[1].message, "policy.deny: \"weather\" matches no configured server");
-  for (const auto& problem : result.problems) {
-    EXPECT_EQ(problem.kind, problem_kind::remark);
-  }
+  EXPECT_EQ(result.problems[0].kind, problem_kind::remark);
+  // What was meant to be shut is open.
+  EXPECT_EQ(result.problems[1].kind, problem_kind::error);
 }
 
 TEST(server_config, disabled_entries_are_no_problem) {
@@ -359,10 +359,12 @@ TEST(server_config, disabled_entries_are_no_problem) {
   EXPECT_EQ(result.servers.size(), 1U);
 }
 
-TEST(server_config, an_empty_allow_list_is_worth_a_word) {
+TEST(server_config, an_empty_allow_list_allows_nothing_and_is_worth_a_word) {
   auto result = read_one(R"({"policy":{"allow":[]}})");
   ASSERT_EQ(result.problems.size(), 1U);
-  EXPECT_TRUE(allows_server(result.rules, "x").allowed);
+  EXPECT_FALSE(allows_server(result.rules, "x").allowed);
+  EXPECT_FALSE(allows_tool(result.rules, "x", "y").allowed);
+  EXPECT_TRUE(allows_server(read_one(R"({"policy":{"deny":[]}})").rules, "x").allowed);
 }
 
 TEST(server_config, a_damaged_file_never_takes_the_good_one_with_it) {

@@ -19,6 +19,10 @@ class Reply:
         self._message = message
         self._ready.set()
 
+    @property
+    def done(self):
+        return self._ready.is_set()
+
     def message(self, timeout):
         if not self._ready.wait(timeout):
             raise TimeoutError(f"no answer within {timeout} s")
