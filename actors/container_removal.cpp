@@ -126,9 +126,9 @@ private:
     if (!cleared) {
       remains_ = "its cgroup still has processes";
     }
-    // A command line that was alive may have made the container after it was looked for.
-    bool certain = ended_before ||
-                   (!cid.empty() && !facts_.storage.empty() && !folder_exists(facts_.storage, cid));
+    // A command line that was alive and still starting may have made the container, or the engine's
+    // record of it, after that was looked for.
+    bool certain = ended_before || record_.booted;
     if (removed && !certain) {
       remains_ = "its start was interrupted";
     }

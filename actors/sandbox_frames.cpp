@@ -154,7 +154,8 @@ void sandbox_state::send(std::string frame) {
     return;
   }
   if (!out->push(std::move(frame))) {
-    broken(errc::overloaded, "it doesn't read what it asked for, and the memory budget is used up");
+    broken(errc::overloaded,
+           "what it asked for and hasn't read is more than the memory budget has room for");
     return;
   }
   out->pump([this](std::string bytes) {

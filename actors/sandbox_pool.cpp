@@ -20,6 +20,8 @@ constexpr auto stamp_patience = 10s;
 constexpr auto look_pause = 5s;
 /// Without a run that found the shelf empty for so long, one fewer is kept, down to the floor.
 constexpr auto shrink_after = 60s;
+/// A sandbox that waits does nothing, so that deaths beyond this are no accidents.
+constexpr int most_deaths = 4;
 /// Without any run for so long nothing is kept, unless it was asked for: a waiting sandbox holds
 /// tens of MiB.
 constexpr auto idle_after = 15min;
@@ -80,6 +82,7 @@ void sandbox_pool_state::taken(bool from_shelf) {
   const auto& sizes = context.env->config.pool;
   auto now = self->clock().now();
   failing = false;
+  deaths = 0;
   last_run = now;
   wanted = std::max<std::size_t>(wanted, sizes.floor);
   if (!from_shelf) {
@@ -165,6 +168,16 @@ void sandbox_pool_state::compare(const std::string& stamp) {
   refill();
 }
 
+void sandbox_pool_state::died_waiting() {
+  if (++deaths > most_deaths && !failing) {
+    failing = true;
+    context.env->log->warn(
+        "sandboxes that wait die ({} since the last run): none is kept ready until the next run",
+        deaths);
+  }
+  refill();
+}
+
 void sandbox_pool_state::drop(const sandbox_actor& which) {
   if (context.shelf->remove(which.address())) {
     self->send(which, end_atom::value);
@@ -175,7 +188,7 @@ sandbox_pool_impl_actor::behavior_type sandbox_pool_state::make_behavior() {
   self->set_down_handler([this](const caf::down_msg& down) {
     stamps.erase(down.source);
     if (context.shelf->remove(down.source)) {
-      refill();
+      died_waiting();
     }
   });
   return {

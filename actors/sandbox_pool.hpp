@@ -71,6 +71,7 @@ struct sandbox_pool_state {
   void look_around();
   void shrink();
   void compare(const std::string& stamp);
+  void died_waiting();
   void drop(const sandbox_actor& which);
 
   sandbox_pool_impl_actor::pointer self;
@@ -80,7 +81,8 @@ struct sandbox_pool_state {
   std::map<caf::actor_addr, std::string> stamps;
   std::size_t wanted = 0; ///< how many should wait on the shelf
   bool booting = false;
-  bool failing = false; ///< the last boot failed: wait for the next run to try again
+  bool failing = false; ///< boots fail, or what was booted dies: wait for the next run to try again
+  int deaths = 0;       ///< of sandboxes that waited, since the last run
   bool looking = false; ///< a tick is on its way
   time_point last_run{};
   time_point last_miss{};

@@ -90,20 +90,23 @@ private:
            !std::filesystem::exists(runtime_dir_ + "/" + instance, ignored);
   }
 
-  void complain(const std::string& what, const std::string& why) {
-    failed_ = true;
+  /// What is left of `instance` keeps its folder, so that the next sweep tries again; of any
+  /// instance where that isn't known.
+  void complain(const std::string& what, const std::string& why, const std::string& instance = {}) {
+    instance.empty() ? void(failed_ = true) : void(unfinished_.insert(instance));
     context_.env->log->warn("sweep: {}: {}", what, why);
   }
 
   /// Runs a command; its stdout, or nothing after a complaint.
-  task<std::optional<std::string>> ask(std::string what, std::vector<std::string> argv) {
+  task<std::optional<std::string>> ask(std::string what, std::vector<std::string> argv,
+                                       std::string instance = {}) {
     auto result = co_await context_.run(std::move(argv), command_budget);
     if (!result) {
-      complain(what, result.error().message);
+      complain(what, result.error().message, instance);
       co_return std::nullopt;
     }
     if (result->exit_code != 0) {
-      complain(what, engine_complaint(result->err));
+      complain(what, engine_complaint(result->err), instance);
       co_return std::nullopt;
     }
     co_return std::move(result->out);
@@ -123,8 +126,8 @@ private:
       if (!dead) {
         continue;
       }
-      auto removed =
-          co_await ask("remove container " + name, remove_arguments(facts_->engine, name));
+      auto removed = co_await ask("remove container " + name,
+                                  remove_arguments(facts_->engine, name), instance);
       report_.containers += removed ? 1 : 0;
     }
   }
@@ -137,8 +140,12 @@ private:
                                      "--format",
                                      "{{range .Mounts}}{{println .Source}}{{end}}",
                                      name};
-    auto sources = co_await ask("inspect container " + name, std::move(argv));
-    std::istringstream lines{sources.value_or("")};
+    auto sources = co_await context_.run(std::move(argv), command_budget);
+    if (sources && sources->exit_code != 0 && facts_->engine.engine == container_engine::podman) {
+      // podman lists only the account's own, and fails on what was half made: nothing runs in it.
+      co_return true;
+    }
+    std::istringstream lines{sources ? sources->out : std::string{}};
     bool result = false;
     for (std::string source; std::getline(lines, source);) {
       result = result || belongs_to_dead(source);
@@ -215,20 +222,29 @@ private:
   }
 
   task<void> remove_cgroup_folders() {
-    std::map<std::string, std::vector<std::string>> found;
+    using folders_by_name = std::map<std::string, std::vector<std::string>>;
+    folders_by_name of_dead;
+    folders_by_name of_nobody;
     for (const auto& base : find_delegated_cgroups(context_.host)) {
       for (const auto& name : context_.host.cgroups->folders_in(base.folder)) {
-        if (dead_.contains(instance_of_cgroup(name))) {
-          found[name].push_back(base.folder + "/" + name);
+        auto instance = instance_of_cgroup(name);
+        if (dead_.contains(instance)) {
+          of_dead[name].push_back(base.folder + "/" + name);
+        } else if (belongs_to_dead(runtime_dir_ + "/" + instance)) {
+          of_nobody[name].push_back(base.folder + "/" + name);
         }
       }
     }
-    for (const auto& [name, folders] : found) {
+    for (const auto& [name, folders] : of_dead) {
       bool cleared = co_await clear_cgroups(context_, facts_->engine, folders);
       report_.cgroups += cleared ? 1 : 0;
       if (!cleared) {
-        complain("remove cgroup " + name, "processes keep it");
+        complain("remove cgroup " + name, "processes keep it", instance_of_cgroup(name));
       }
+    }
+    for (const auto& [name, folders] : of_nobody) {
+      // Its instance has gone, folder and all, or has its folder elsewhere: then processes keep it.
+      report_.cgroups += remove_cgroups(*context_.host.cgroups, folders) ? 1 : 0;
     }
   }
 
@@ -247,7 +263,8 @@ private:
       if (count) {
         report_.processes += *count;
       } else {
-        complain("end processes of " + value, count.error().message);
+        complain("end processes of " + value, count.error().message,
+                 value.substr(0, value.find('/')));
       }
     }
   }
@@ -256,7 +273,7 @@ private:
   void remove_folders() {
     for (const auto& instance : dead_) {
       std::error_code failure;
-      if (!failed_) {
+      if (!failed_ && !unfinished_.contains(instance)) {
         std::filesystem::remove_all(runtime_dir_ + "/" + instance, failure);
         report_.folders += failure ? 0 : 1;
       }
@@ -272,6 +289,7 @@ private:
   std::set<std::string> dead_;
   sweep_report report_;
   bool failed_ = false;
+  std::set<std::string> unfinished_; ///< instances of which something couldn't be removed
 };
 
 } // namespace

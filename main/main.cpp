@@ -9,6 +9,7 @@
 //  7. the command
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -193,6 +194,10 @@ int start(int argc, char** argv) {
 } // namespace bulkhead
 
 int main(int argc, char** argv) {
+  // Large buffers go back to the system at once, instead of raising the bound from which they do;
+  // and threads share few heaps.
+  mallopt(M_MMAP_THRESHOLD, 256 * 1024);
+  mallopt(M_ARENA_MAX, 4);
   // Whatever the machine refuses (descriptors, threads, memory) is told rather than a crash.
   try {
     return bulkhead::start(argc, argv);

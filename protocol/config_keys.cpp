@@ -40,6 +40,7 @@ constexpr std::array synonyms = {
     synonym{"cmd", "command"},     synonym{"arguments", "args"},
     synonym{"environment", "env"}, synonym{"workingDirectory", "cwd"},
     synonym{"workdir", "cwd"},     synonym{"enabled", "disabled"},
+    synonym{"enable", "disabled"},
 };
 
 std::string lower(std::string_view text) {
@@ -48,6 +49,15 @@ std::string lower(std::string_view text) {
     c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
   }
   return result;
+}
+
+/// Is `name`, in lower case, about what may be used?
+bool mentions_rights(std::string_view name) {
+  static const names words = {"policy",    "allow",     "deny",   "denied",
+                              "block",     "exclude",   "forbid", "permission",
+                              "whitelist", "blacklist", "filter", "disabledtool"};
+  return std::any_of(words.begin(), words.end(),
+                     [&](auto word) { return name.find(word) != std::string_view::npos; });
 }
 
 bool holds(const names& all, std::string_view key) {
@@ -100,9 +110,10 @@ top_key classify_top_key(std::string_view key) {
   // Generous, since taking a deny list for something else would allow what it forbids.
   auto name = lower(key);
   bool near = edit_distance(name, "policy", 2) <= 2 || edit_distance(name, "policies", 2) <= 2;
-  return near || name == "allow" || name == "deny" || name == "allowed" || name == "denied"
-             ? top_key::policy_mistake
-             : top_key::other;
+  // "policy" can be written with letters that only look like these.
+  bool plain = std::all_of(key.begin(), key.end(), [](char c) { return c > 0x20 && c < 0x7f; });
+  return near || !plain || name == "rules" || mentions_rights(name) ? top_key::policy_mistake
+                                                                    : top_key::other;
 }
 
 key_findings judge_top_keys(const std::vector<std::string>& keys) {
@@ -155,10 +166,11 @@ key_findings judge_entry_keys(const std::vector<std::string>& keys) {
 }
 
 bool restricts_tools(std::string_view key) {
-  static const names known = {"policy",         "allow",         "deny",          "disabledTools",
-                              "enabledTools",   "allowedTools",  "excludeTools",  "includeTools",
-                              "disabled_tools", "enabled_tools", "allowed_tools", "tools"};
-  return holds(known, key);
+  if (holds(foreign_entry_keys, key)) {
+    return false;
+  }
+  auto name = lower(key);
+  return name.find("tool") != std::string::npos || mentions_rights(name);
 }
 
 } // namespace bulkhead

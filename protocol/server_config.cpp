@@ -16,6 +16,29 @@ namespace bulkhead {
 
 namespace {
 
+/// What keeps a pattern from meaning what its author probably meant; empty if nothing.
+std::string pattern_fault(std::string_view pattern) {
+  auto slash = pattern.find('/');
+  auto is_outer_space = [](std::string_view part) {
+    return !part.empty() && (part.front() == ' ' || part.back() == ' ');
+  };
+  auto server = pattern.substr(0, slash);
+  auto tool = slash == std::string_view::npos ? std::string_view{"*"} : pattern.substr(slash + 1);
+  if (server.empty() || tool.empty()) {
+    return "has nothing on one side of the slash";
+  }
+  if (is_outer_space(server) || is_outer_space(tool)) {
+    return "has a space at an end of a name";
+  }
+  if (std::any_of(pattern.begin(), pattern.end(), [](char c) {
+        return static_cast<unsigned char>(c) < 0x20 || c == 0x7f ||
+               std::string_view{"[]{}!"}.find(c) != std::string_view::npos;
+      })) {
+    return "has a character that patterns give no meaning";
+  }
+  return {};
+}
+
 using nlohmann::json;
 
 constexpr std::size_t longest_pattern = 512;
@@ -319,6 +342,14 @@ void catalogue_reader::read_patterns(const json& value, const std::string& key,
            "policy.allow is empty and allows nothing; leave it out to allow every server");
   }
   for (const auto& pattern : value) {
+    if (auto fault = pattern_fault(pattern.get_ref<const std::string&>()); !fault.empty()) {
+      deny_all(
+          "policy",
+          fmt::format("policy.{}: \"{}\" {}; patterns are \"server\" or \"server/tool\", with * "
+                      "and ? for any characters",
+                      key, shown_name(pattern.get<std::string>()), fault));
+      continue;
+    }
     target.push_back(pattern.get<std::string>());
     patterns_.push_back({file_, key, target.back()});
   }

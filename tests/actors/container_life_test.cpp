@@ -121,6 +121,7 @@ CAF_TEST(a_container_that_ended_by_itself_costs_no_command) {
 CAF_TEST(a_running_container_is_removed_by_force_and_its_command_line_killed) {
   make_driver();
   auto handle = create();
+  CAF_CHECK(confine(handle).value);
   std::vector<std::int32_t> signals;
   auto served = script->signalled;
   script->signalled = [&](const scripted_child& child, std::int32_t signal) {
@@ -131,6 +132,13 @@ CAF_TEST(a_running_container_is_removed_by_force_and_its_command_line_killed) {
   CAF_CHECK(!signals.empty() && signals.front() == SIGTERM);
   CAF_CHECK(engine.containers.empty());
   CAF_CHECK_EQUAL(removals(handle), 1u);
+}
+
+CAF_TEST(what_a_start_makes_while_it_is_removed_is_removed_too) {
+  make_driver();
+  auto handle = create();
+  CAF_CHECK(destroy(handle).value);
+  CAF_CHECK_EQUAL(removals(handle), 2u);
 }
 
 CAF_TEST(removal_is_idempotent) {
@@ -149,6 +157,7 @@ CAF_TEST(removal_is_idempotent) {
 CAF_TEST(removals_of_one_container_share_their_result) {
   make_driver();
   auto handle = create();
+  CAF_CHECK(confine(handle).value);
   auto first = ask<caf::ok_atom>(destroy_atom::value, handle);
   auto second = ask<caf::ok_atom>(destroy_atom::value, handle);
   pass_until([&] { return first->value && second->value; });

@@ -178,6 +178,19 @@ CAF_TEST(one_that_dies_is_replaced) {
   CAF_CHECK_EQUAL(made.size(), before + 1);
 }
 
+CAF_TEST(sandboxes_that_keep_dying_are_not_booted_for_ever) {
+  env->config.pool = {1, 1, true};
+  start();
+  for (int i = 0; i < 20; ++i) {
+    kill(made.back().handle);
+  }
+  CAF_CHECK_EQUAL(made.size(), 5u);
+  pass(3600s);
+  CAF_CHECK_EQUAL(made.size(), 5u);
+  take();
+  CAF_CHECK_EQUAL(shelf->size(), 1u);
+}
+
 CAF_TEST(what_was_made_from_another_image_is_replaced) {
   start();
   take();

@@ -78,6 +78,17 @@ CAF_TEST(an_instance_without_a_folder_is_known_by_the_mounts_of_its_containers) 
   CAF_CHECK_EQUAL(engine.containers.count("bulkhead-theirs"), 1u);
 }
 
+CAF_TEST(what_was_half_made_goes_and_holds_nothing_else_up) {
+  make_instance(dead, 60s);
+  add_container("bulkhead-half", foreign, {});
+  engine.failing["inspect"] = {125, "Error: container not known\n"};
+  make_driver();
+  auto swept = sweep();
+  CAF_CHECK_EQUAL(swept.containers, 1u);
+  CAF_CHECK_EQUAL(engine.containers.count("bulkhead-half"), 0u);
+  CAF_CHECK(!std::filesystem::exists(folder_of(dead)));
+}
+
 CAF_TEST(an_instance_that_has_just_begun_is_left_alone) {
   make_instance(foreign, 1s);
   add_container("bulkhead-new", foreign, folder_of(foreign) + "/ipc");
@@ -128,10 +139,15 @@ CAF_TEST(cgroups_of_dead_instances_are_cleared) {
   }
   cgroups->folders.insert(base_of("memory") + "/of-somebody-else");
   cgroups->processes[base_of("memory") + "/" + dead + "-" + id] = {7777};
+  // An instance whose folder lies elsewhere, and one that is gone altogether.
+  cgroups->processes[base_of("memory") + "/" + foreign + "-" + id] = {8888};
+  cgroups->processes[base_of("pids") + "/" + foreign + "-" + id] = {8888};
+  cgroups->folders.insert(base_of("pids") + "/" + std::string(16, '9') + "-" + id);
   engine.limits = {{"memory", "536870912"}, {"pids", "128"}};
   make_driver();
-  CAF_CHECK_EQUAL(sweep().cgroups, 1u);
+  CAF_CHECK_EQUAL(sweep().cgroups, 2u);
   CAF_CHECK_EQUAL(script->count("sh 7777"), 1u);
+  CAF_CHECK_EQUAL(script->count("8888"), 0u);
   CAF_CHECK_EQUAL(cgroups->folders.count(base_of("pids") + "/" + dead + "-" + id), 0u);
   CAF_CHECK_EQUAL(cgroups->folders.size(), 7u);
 }

@@ -2,6 +2,7 @@
 
 #include <random>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 namespace bulkhead {
@@ -357,6 +358,38 @@ TEST(server_config, disabled_entries_are_no_problem) {
   EXPECT_TRUE(result.problems.empty());
   EXPECT_EQ(result.disabled, (std::vector<disabled_server>{{"x", "/c.json"}}));
   EXPECT_EQ(result.servers.size(), 1U);
+}
+
+TEST(server_config, patterns_that_mean_nothing_deny_all) {
+  for (const auto* pattern :
+       {"x/", "/y", "x/{a,b}", "x/[a-z]*", "x/ y", " x", "x/y ", "!x", "x/\\u0007"}) {
+    auto result = read_one(fmt::format(
+        R"({{"policy":{{"deny":["{}"]}},"mcpServers":{{"x":{{"command":"c"}}}}}})", pattern));
+    EXPECT_FALSE(allows_server(result.rules, "x").allowed) << pattern;
+    ASSERT_FALSE(result.problems.empty()) << pattern;
+  }
+  EXPECT_TRUE(
+      allows_server(read_one(R"({"policy":{"deny":["my server/a b"]}})").rules, "x").allowed);
+}
+
+TEST(server_config, keys_that_may_have_been_meant_to_forbid_deny_all) {
+  for (const auto* key : {"denyList", "blocklist", "permissions", "rules", "policy.deny", "pоlicy",
+                          "policy\u200b", "excluded", "blockedServers"}) {
+    auto result = read_one(fmt::format(R"({{"{}":[]}})", key));
+    EXPECT_FALSE(allows_server(result.rules, "x").allowed) << key;
+  }
+}
+
+TEST(server_config, entry_keys_that_may_have_been_meant_to_forbid_drop_the_server) {
+  for (const auto* key :
+       {"Deny", "denyTools", "blockedTools", "excludedTools", "toolFilter", "enable"}) {
+    auto result =
+        read_one(fmt::format(R"({{"mcpServers":{{"x":{{"command":"c","{}":["y"]}}}}}})", key));
+    EXPECT_TRUE(result.servers.empty()) << key;
+    EXPECT_FALSE(result.problems.empty()) << key;
+  }
+  EXPECT_EQ(read_one(R"({"mcpServers":{"x":{"command":"c","alwaysAllow":["y"]}}})").servers.size(),
+            1U);
 }
 
 TEST(server_config, an_empty_allow_list_allows_nothing_and_is_worth_a_word) {
