@@ -22,10 +22,10 @@ struct running_command : std::enable_shared_from_this<running_command> {
   running_command(boost::asio::io_context& context, io::child_ptr process)
       : timer{context}, child{std::move(process)} {}
 
-  void run(child_id id, std::string input, deadline due, process_host_impl_actor host) {
+  void run(child_id id, std::string input, deadline due, const process_host_impl_actor& host) {
     io::child_process::events events;
     auto self = shared_from_this();
-    events.output = [self](stream_id stream, std::string bytes) {
+    events.output = [self](stream_id stream, const std::string& bytes) {
       auto& into = stream == stream_id::out ? self->result.out : self->result.err;
       into.append(bytes, 0, command_output - std::min(into.size(), command_output));
     };

@@ -127,7 +127,7 @@ stdio_front_end_actor::behavior_type stdio_front_end_state::make_behavior() {
 
 stdio_front_end_actor::behavior_type
 stdio_front_end(stdio_front_end_actor::stateful_pointer<stdio_front_end_state> self,
-                session_context context, transport_opener open) {
+                session_context context, const transport_opener& open) {
   auto& state = self->state;
   state.env = context.env;
   state.session =

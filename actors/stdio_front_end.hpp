@@ -62,6 +62,6 @@ struct stdio_front_end_state {
 
 stdio_front_end_actor::behavior_type
 stdio_front_end(stdio_front_end_actor::stateful_pointer<stdio_front_end_state> self,
-                session_context context, transport_opener open);
+                session_context context, const transport_opener& open);
 
 } // namespace bulkhead

@@ -210,9 +210,10 @@ supervisor(supervisor_actor::stateful_pointer<supervisor_state> self, supervisor
   return self->state.make_behavior();
 }
 
-std::function<sandbox_actor()> make_sandbox_maker(caf::actor_system& system, environment_ptr env,
-                                                  std::shared_ptr<service_directory> services,
-                                                  const supervisor_actor& supervisor) {
+std::function<sandbox_actor()>
+make_sandbox_maker(caf::actor_system& system, const environment_ptr& env,
+                   const std::shared_ptr<service_directory>& services,
+                   const supervisor_actor& supervisor) {
   // Weak: the supervisor's pool has this, too.
   auto weak = caf::actor_cast<caf::actor_addr>(supervisor);
   return [&system, env, services, weak]() -> sandbox_actor {
@@ -227,8 +228,8 @@ std::function<sandbox_actor()> make_sandbox_maker(caf::actor_system& system, env
   };
 }
 
-run_starter make_run_starter(caf::actor_system& system, environment_ptr env,
-                             std::shared_ptr<service_directory> services,
+run_starter make_run_starter(caf::actor_system& system, const environment_ptr& env,
+                             const std::shared_ptr<service_directory>& services,
                              const supervisor_actor& supervisor) {
   auto make_fresh = make_sandbox_maker(system, env, services, supervisor);
   auto make_sandbox = [services, make_fresh](bool booted_will_do) -> sandbox_actor {

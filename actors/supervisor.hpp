@@ -127,13 +127,14 @@ supervisor_actor::behavior_type
 supervisor(supervisor_actor::stateful_pointer<supervisor_state> self, supervisor_plan plan);
 
 /// Makes sandboxes that have yet to boot and are registered with the supervisor.
-std::function<sandbox_actor()> make_sandbox_maker(caf::actor_system& system, environment_ptr env,
-                                                  std::shared_ptr<service_directory> services,
-                                                  const supervisor_actor& supervisor);
+std::function<sandbox_actor()>
+make_sandbox_maker(caf::actor_system& system, const environment_ptr& env,
+                   const std::shared_ptr<service_directory>& services,
+                   const supervisor_actor& supervisor);
 
 /// Makes invocations; their sandboxes come from the shelf while there are any.
-run_starter make_run_starter(caf::actor_system& system, environment_ptr env,
-                             std::shared_ptr<service_directory> services,
+run_starter make_run_starter(caf::actor_system& system, const environment_ptr& env,
+                             const std::shared_ptr<service_directory>& services,
                              const supervisor_actor& supervisor);
 
 } // namespace bulkhead

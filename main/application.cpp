@@ -96,7 +96,8 @@ application::start(const account& who, const settings& config, stop_signal& stop
 }
 
 application::application(const account& who, const settings& config, instance_lock lock,
-                         stop_signal& stop, std::string runtime_dir, std::string instance)
+                         stop_signal& stop, const std::string& runtime_dir,
+                         const std::string& instance)
     : lock_{std::move(lock)}, env_{make_environment(who, config, runtime_dir, instance)},
       catalogue_{std::make_shared<server_catalogue>(load_catalogue(config, who, env_->executable))},
       io_{std::make_unique<io::io_thread>()}, services_{std::make_shared<service_directory>()},

@@ -46,7 +46,7 @@ public:
 
 private:
   application(const account& who, const settings& config, instance_lock lock, stop_signal& stop,
-              std::string runtime_dir, std::string instance);
+              const std::string& runtime_dir, const std::string& instance);
   supervisor_plan make_plan(stop_signal& stop);
 
   instance_lock lock_;

@@ -64,6 +64,7 @@ int build_image(const command_line& line, const settings& config, const std::str
   }
   auto argv = builder_arguments(line, config, folder + "/build-image.sh");
   std::vector<char*> pointers;
+  pointers.reserve(argv.size() + 1);
   for (auto& argument : argv) {
     pointers.push_back(argument.data());
   }

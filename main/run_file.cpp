@@ -25,7 +25,7 @@ namespace {
 /// of its own; while it waits, the run's output waits in the sandbox. The first failure of `out`
 /// goes to `failure`.
 output_observer_actor::behavior_type console(output_observer_actor::pointer, int out,
-                                             std::shared_ptr<std::atomic<int>> failure) {
+                                             const std::shared_ptr<std::atomic<int>>& failure) {
   return {
       [out, failure](const guest_output& output) {
         int fd = output.stream == stream_id::out ? out : STDERR_FILENO;

@@ -97,8 +97,9 @@ class Unreadable(ConfigurationTest):
                 self.assert_closed("policy.json")
         self.put("policy.json", '{"p\\u006flicy": {"deny": ["other/*"]}}')
         status, shown = self.servers()
-        self.assertEqual((status, shown["servers"][0]["allowed"]), (0, True))
-        self.assertEqual(shown["problems"][0]["kind"], "remark")
+        # There is no such server, and what was to be denied is open.
+        self.assertEqual((status, shown["servers"][0]["allowed"]), (1, True))
+        self.assertEqual([each["kind"] for each in shown["problems"]], ["error"])
 
     def test_no_permission(self):
         self.put("policy.json", "{}", mode=0)
@@ -164,13 +165,20 @@ with open('/projects/planted.json', 'w') as file:
 class Said(ConfigurationTest):
     def test_remarks_are_no_errors(self):
         self.world.write_config("more.json", {
-            "colour": "red", "policy": {"deny": ["stubb/*"]},
+            "colour": "red", "policy": {"allow": ["stub", "stubb/*"]},
             "mcpServers": {"off": {"command": "x", "disabled": True}}})
         done = self.world.command("servers")
         text = done.stdout.decode()
         self.assertEqual(done.returncode, 0, text)
         for word in ("off  (disabled)", '"colour"', 'did you mean "stub"?', "remark: "):
             self.assertIn(word, text)
+
+    def test_denials_of_nothing_are_errors(self):
+        """What was meant to be shut is open."""
+        self.world.write_config("more.json", {"policy": {"deny": ["stubb/*"]}})
+        done = self.world.command("servers")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn('did you mean "stub"?', done.stdout.decode())
 
     def test_misspelled_keys_are_errors(self):
         self.world.write_config("more.json", {"mcpServers": {"x": {"command": "y", "arg": []}}})
