@@ -268,6 +268,36 @@ class Loading(ProjectsTest):
                 self.assertEqual(self.output_of(code), expected)
         self.assertEqual(self.run_later("_hidden").done["error"]["type"], "NameError")
 
+    def test_every_way_to_have_a_name(self):
+        self.write(FILE, textwrap.dedent("""\
+            import os.path as way1, sys
+            from os import (sep,
+                linesep as way2)
+            if True:
+                way3 = 3
+            else: way4 = 4
+            try:
+                from no_such import way5
+            except ImportError:
+                def way5(): return 5
+            way6: int = 6; way7 = 7
+            way8, (way9, *wäy10) = 8, (9, 10)
+            for way11 in range(12): pass
+            (way12 := 12)
+            async  def way13(): pass
+            @staticmethod
+            def\tway14(a): pass
+            x = \\
+              way15 = 15
+            def way16(
+              b): pass
+            """))
+        for name in ["way%d" % number for number in range(1, 17) if number not in (4, 10)] + ["wäy10"]:
+            self.assertEqual(self.output_of("%s\nprint(1)" % name), "1\n", name)
+        self.write(FILE, "def way(one): pass\nclass Other(way):\n    two = 2\nthree = 'four'\n1 / 0\n")
+        for code in ("one = 1", "two = 1", "five = way_ = 1"):
+            self.assert_ok(self.run_later(code))  # the file isn't even executed
+
     def test_without_a_file_nothing_happens(self):
         run = self.run_later("import sys\nprint([name for name in sys.modules if name in "
                              "('bulkhead_tools', 'bulkhead_store', 'bulkhead_memory', 'user_tools')])\nno()")
