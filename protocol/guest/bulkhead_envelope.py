@@ -1,6 +1,6 @@
-"""What the file of a memory holds: {"key", "created_at", "updated_at", "metadata", "value"}, the times
-in seconds since 1970, as Bulkhead's predecessor wrote it, too. Any other JSON is taken for the value
-itself, so that files can be made by hand.
+"""What the file of a memory holds: {"key", "created_at", "updated_at", "metadata", "value"}, the
+times in seconds since 1970, as the older Python bridge wrote it, too. Any other JSON is taken for
+the value itself, so that files can be made by hand.
 """
 from bulkhead_json import decode, encode
 from bulkhead_names import key_of, names_of

@@ -1,5 +1,5 @@
-"""Reading what lies in /projects. Every run of an account may write there, so a name can be anything
-by now: a link, a pipe, a folder, a file without end. Nothing here follows, waits for or trusts it.
+"""Reading what lies in /projects. Every run of an account may write there, so a name can be
+anything by now: a link, a pipe, a folder, a file without end. Nothing here follows it or waits.
 """
 import os
 import stat

@@ -11,7 +11,7 @@ from bulkhead_envelope import FILE_BYTES, Memory, envelope
 from bulkhead_names import file_name, key_of, names_of
 from bulkhead_report import print_error
 from bulkhead_runtime import MCPError, MemoryQuotaError
-from bulkhead_store import Locked, failed, is_temporary, remove, replace
+from bulkhead_store import Locked, failed, remove, remove_leftover, replace
 
 MEMORIES = 10_000
 TOTAL_BYTES = 64 * 1024 * 1024
@@ -58,8 +58,8 @@ class Folder:
         return Locked(self.descriptor, folder_path(), LOCK)
 
     def scan(self):
-        """(name, status) of each regular file that may be a memory; the number of what isn't; whether
-        that is all, or only what the first NAMES_SEEN names are."""
+        """(name, status) of each regular file that may be a memory; the number of what is no such
+        file; whether that is all, or only what the first NAMES_SEEN names are."""
         files, others, complete = [], 0, True
         with os.scandir(self.descriptor) as entries:
             for count, entry in enumerate(entries):
@@ -67,8 +67,7 @@ class Folder:
                     complete = False
                     break
                 if not entry.name.endswith(".json") or entry.name.startswith("."):
-                    if is_temporary(entry.name):
-                        self._remove_old(entry.name)
+                    remove_leftover(self.descriptor, entry.name)
                     continue
                 try:
                     status = entry.stat(follow_symlinks=False)
@@ -79,14 +78,6 @@ class Folder:
                 else:
                     others += 1
         return files, others, complete
-
-    def _remove_old(self, name):
-        """Temporary files live for moments; an old one is a killed run's."""
-        try:
-            if os.lstat(name, dir_fd=self.descriptor).st_mtime < time.time() - 3600:
-                remove(self.descriptor, name)
-        except OSError:
-            pass
 
 
 # What code calls
@@ -130,12 +121,12 @@ def delete(key):
 
 
 def exists(key):
-    try:
-        return _find_outside(key) is not None
-    except MCPError as failure:
-        if failure.code == "invalid_argument":
-            raise
-        return True  # something that load_memory complains of and delete_memory removes
+    _check_key(key)
+    with Folder() as folder:
+        try:
+            return folder.descriptor is not None and _find(folder, key) is not None
+        except MCPError:
+            return True  # something that load_memory complains of and delete_memory removes
 
 
 def info(key):
@@ -161,8 +152,8 @@ def listed(prefix):
                 break
             _list_one(folder, name, prefix or "", found)
     if others or not complete:
-        print_error("list_memories: %s%d entries of %s are left out: no regular files, or too many\n"
-                    % ("" if complete else "more than ", others, folder_path()))
+        print_error("list_memories: %s%d entries of %s are left out: no regular files, or too "
+                    "many\n" % ("" if complete else "more than ", others, folder_path()))
     return [found[key] for key in sorted(found)]
 
 
@@ -283,7 +274,7 @@ def _write(folder, key, value, metadata, before):
 
 
 def _make_way(folder, key, name):
-    """The predecessor wrote the keys "a.b" and "a_b" to one file: the other one moves."""
+    """The older bridge wrote the keys "a.b" and "a_b" to one file: the other one moves."""
     try:
         other = _owner(folder, name)
         if other not in (None, key):

@@ -1,14 +1,14 @@
 """Keys of memories as file names, injectively, also where a file system ignores case, normalises
 Unicode or takes no more than 143 bytes: names have lower case, digits and `-_.%` only.
 
-Names that Bulkhead doesn't write are understood, too: `Key.json` as a person would call it, and the
-predecessor's, which put `_` for whatever isn't a letter, digit, `_` or `-`.
+Names that Bulkhead doesn't write are understood, too: `Key.json` as a person would call it, and
+those of the older Python bridge, which put `_` for whatever isn't a letter, digit, `_` or `-`.
 """
 KEY_CHARACTERS = 1024
 _LITERAL_BYTES = 200
 _STEM = 120  # more than this is hashed
 _PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789-_.")
-_PREDECESSORS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
+_OLDER = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
 _HASH = "%-"  # no escape, so it is in no other name
 
 
@@ -43,7 +43,7 @@ def names_of(key):
     if not (key[0] == "." or "/" in key or "\0" in key or "%" in key
             or len(literal.encode()) > _LITERAL_BYTES):
         names.append(literal)
-    names.append("".join(each if each in _PREDECESSORS else "_" for each in key.strip())[:100]
+    names.append("".join(each if each in _OLDER else "_" for each in key.strip())[:100]
                  + ".json")
     return list(dict.fromkeys(names))
 

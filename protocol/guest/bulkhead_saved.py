@@ -53,7 +53,7 @@ class SavedTools:
                 self._give(module, namespace)
 
     def _load_for(self, wanted):
-        """The module, if the file has one of the names; the reason on stderr if it can't be read."""
+        """The module, if the file has one of the names; on stderr why it can't be read."""
         try:
             content = bulkhead_files.read_regular(file_path(), FILE_BYTES)[0]
             if wanted.isdisjoint(_words_in(content)):
@@ -132,7 +132,8 @@ class SavedTools:
         try:
             return bulkhead_files.read_regular(file_path(), FILE_BYTES)[0]
         except bulkhead_files.Unreadable as reason:
-            raise ImportError("%s: %s" % (file_path(), reason), name=MODULE, path=file_path()) from None
+            raise ImportError("%s: %s" % (file_path(), reason), name=MODULE,
+                              path=file_path()) from None
 
 
 def _names_in(parts):
@@ -183,7 +184,8 @@ def execute(code, content, namespace):
         statements = [each for each in statements if _first_line(each) > line]
         import _ast
 
-        code = compile(_ast.Module(body=statements, type_ignores=[]), file_path(), "exec", flags, True)
+        rest = _ast.Module(body=statements, type_ignores=[])
+        code = compile(rest, file_path(), "exec", flags, True)
 
 
 def _first_line(statement):

@@ -232,7 +232,7 @@ def _bound_by(node):
         return (node.arg,)
     if isinstance(node, (_ast.Import, _ast.ImportFrom)):
         return [(each.asname or each.name).partition(".")[0] for each in node.names]
-    if isinstance(node, (_ast.Global, _ast.Nonlocal)):
+    if isinstance(node, _ast.alias):  # has been looked at with its import
         return ()
     # except … as NAME, and the patterns of match
     names = [getattr(node, field, None) for field in ("name", "rest")]

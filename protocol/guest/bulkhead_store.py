@@ -15,6 +15,7 @@ from io import FileIO
 from bulkhead_runtime import MCPError
 
 LOCK_SECONDS = 10.0
+LEFT_OVER_SECONDS = 3600
 _TEMPORARY = ".new-"
 
 
@@ -142,14 +143,19 @@ def replace(folder, folder_path, name, content):
         raise failed("write %s/%s" % (folder_path, name), failure) from None
 
 
-def is_temporary(name):
-    """Whether the name is that of a file being written, or that a killed run left."""
-    return name.startswith(_TEMPORARY)
-
-
 def remove(folder, name):
     """Remove a file; nothing if there is none or it can't be removed."""
     try:
         os.unlink(name, dir_fd=folder)
+    except OSError:
+        pass
+
+
+def remove_leftover(folder, name):
+    """Remove a temporary file that a killed run left: they live for moments, so an old one."""
+    try:
+        if (name.startswith(_TEMPORARY)
+                and os.lstat(name, dir_fd=folder).st_mtime < time.time() - LEFT_OVER_SECONDS):
+            os.unlink(name, dir_fd=folder)
     except OSError:
         pass

@@ -2,16 +2,18 @@
 isn't the function in question stays as it is, byte for byte."""
 import builtins
 import os
+from itertools import islice
 
 import bulkhead_files
 from bulkhead_runtime import PERSISTENT, MCPError
 from bulkhead_saved import FILE_BYTES, MODULE, described, file_path
 from bulkhead_source import (BadSource, cut, definitions, first_line, imports_of, names_of_module,
                              names_used, parse, source_of)
-from bulkhead_store import Locked, failed, replace
+from bulkhead_store import Locked, failed, remove_leftover, replace
 
 SOURCE_BYTES = 256 * 1024
 LOCK = ".user_tools.lock"
+_NAMES_SEEN = 1000
 
 
 def save(function_or_source, name, saved):
@@ -120,6 +122,9 @@ class _Folder:
             raise MCPError("write %s: it would take %d bytes, and %d are allowed; delete tools "
                            "that aren't needed (saved_tools, delete_tool)"
                            % (file_path(), len(content), FILE_BYTES), "too_large")
+        with os.scandir(self._descriptor) as entries:
+            for entry in islice(entries, _NAMES_SEEN):
+                remove_leftover(self._descriptor, entry.name)
         replace(self._descriptor, bulkhead_files.FOLDER, MODULE + ".py", content)
 
 
@@ -135,7 +140,7 @@ def _read_file():
         content.decode("utf-8")
         return content, parse(content)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as failure:
-        raise MCPError("nothing was changed, as the file isn't valid Python: %s; repair or remove it"
+        raise MCPError("the file isn't valid Python, so it is left alone: %s; repair or remove it"
                        % described(failure), "unavailable") from None
 
 

@@ -305,7 +305,7 @@ class OtherFiles(ProjectsTest):
                          ["%43onfig.json", ".lock", "my%20notes.json", "notes.txt", "odd.json"])
         self.assertEqual(self.run_later("load_memory('Config')").value, [{"debug": [1, 2]}])
 
-    def test_files_of_the_predecessor(self):
+    def test_files_of_the_older_bridge(self):
         for key in ("my.key", "Plain", "a_b"):
             name = key.replace(".", "_")
             self.write("memory/%s.json" % name, json.dumps(
@@ -389,7 +389,7 @@ class OtherFiles(ProjectsTest):
                      lambda path: self.write("memory", "x")):
             make(self.path("memory"))
             for code in ("save_memory('k', 1)", "load_memory('k')", "list_memories()",
-                         "delete_memory('k')"):
+                         "delete_memory('k')", "memory_exists('k')"):
                 kind, message = self.error_of(code)
                 self.assertEqual(kind, "unavailable")
                 self.assertIn(self.path("memory"), message)

@@ -128,6 +128,10 @@ class Saving(ProjectsTest):
             "import json as j", "import os.path", "from typing import List",
             "from typing import Optional as O"])
         self.assertEqual(content.count("import"), 4)
+        # `json` itself isn't in the file.
+        self.output_of("import json, functools\ndef d(f): return functools.wraps(f)\n"
+                       "def more(): return json.dumps(d)\nsave_tool(more)")
+        self.assertIn("\nimport json\ndef more", self.read(FILE).decode())
         self.assertEqual(self.output_of("print('use' in globals(), use.__annotations__['x'])"),
                          "True typing.Optional[int]\n")
 
@@ -222,6 +226,8 @@ class TheFile(ProjectsTest):
         self.assertIn("utf-8", self.error_of("save_tool('def h(): pass')")[1])
 
     def test_nothing_else_is_left_in_the_folder(self):
+        self.write(".new-0123", "left by a killed run")
+        os.utime(self.path(".new-0123"), (0, 0))
         self.output_of("for i in range(20): save_tool('def f(): return %d' % i)")
         self.assertEqual(sorted(os.listdir(self.projects)), [".user_tools.lock", FILE])
         self.assertEqual(self.read(FILE), b"def f(): return 19\n")
