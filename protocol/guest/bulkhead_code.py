@@ -32,6 +32,13 @@ class Sources:
     def __contains__(self, name):
         return name in self._texts
 
+    def text_of(self, name):
+        """A run's code by its file name, or None."""
+        return self._texts.get(name)
+
+    def latest_first(self):
+        return list(self._texts.values())[::-1]
+
     def _fill(self, linecache):
         for name, text in self._texts.items():
             linecache.cache[name] = len(text), None, text.splitlines(True), name
@@ -74,9 +81,12 @@ def _fork_by_default(context):
     context._default_context._default_context = context._concrete_contexts["fork"]
 
 
-def evaluate(text, filename, namespace):
-    """Run the code; the value of its last statement if that is an expression, else None."""
+def evaluate(text, filename, namespace, prepare=None):
+    """Run the code; the value of its last statement if that is an expression, else None.
+    `prepare(parts, namespace)` comes first and gets the compiled code."""
     parts = _compile(text, filename)
+    if prepare is not None:
+        prepare(parts, namespace)
     if any(part.co_flags & _COROUTINE for part in parts):
         return _evaluate_in_loop(parts, namespace)
     value = None

@@ -32,9 +32,12 @@ def _from_accelerator():
 
     def decode(text):
         try:
-            return scan(text, 0)[0]
-        except StopIteration:
+            value, end = scan(text, 0)
+        except (StopIteration, SystemError):  # the second up to 3.11, unless json is loaded
             raise ValueError("not JSON: %.200r" % text) from None
+        if end != len(text):
+            raise ValueError("more than one JSON value: %.200r" % text)
+        return value
 
     def encode(value):
         # The first argument collects the containers being visited, to find cycles.

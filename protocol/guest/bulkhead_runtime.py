@@ -9,14 +9,19 @@ from bulkhead_json import check_shape, encode, to_bytes
 
 __name__ = "mcp.runtime"  # What follows belongs to this module, as tracebacks and pickles see it.
 
+# Also to be had as plain names.
+PERSISTENT = (
+    "save_tool", "saved_tools", "delete_tool", "save_memory", "load_memory", "list_memories",
+    "update_memory", "delete_memory", "memory_exists", "get_memory_info")
 __all__ = [
-    "LOADED_MCP_SERVERS", "MCPError", "call_tool", "call_tool_sync", "capability_summary",
-    "describe_server", "discovered_servers", "list_loaded_server_metadata", "list_servers",
-    "list_servers_sync", "list_tools", "list_tools_sync", "query_tool_docs",
-    "query_tool_docs_sync", "search_tool_docs", "search_tool_docs_sync"]
+    "LOADED_MCP_SERVERS", "MCPError", "MemoryQuotaError", "call_tool", "call_tool_sync",
+    "capability_summary", "describe_server", "discovered_servers", "list_loaded_server_metadata",
+    "list_servers", "list_servers_sync", "list_tools", "list_tools_sync", "query_tool_docs",
+    "query_tool_docs_sync", "search_tool_docs", "search_tool_docs_sync", *PERSISTENT]
 
 LOADED_MCP_SERVERS = ()
 _channel = None
+_saved = None
 _loaded = []
 _discovered = []
 _call_numbers = iter(range(sys.maxsize))
@@ -34,6 +39,13 @@ class MCPError(Exception):
         self.code = code
         self.content = content
         self.result = result
+
+
+class MemoryQuotaError(MCPError):
+    """The memories would become too many or too large; nothing was changed."""
+
+    def __init__(self, message):
+        super().__init__(message, "quota")
 
 
 def _configure(channel, servers, discovered):
@@ -258,6 +270,73 @@ def search_tool_docs(query, *, limit=5, detail="summary", server=None):
 def search_tool_docs_sync(query, *, limit=5, detail="summary", server=None):
     """As search_tool_docs, returning the value at once."""
     return _request_sync(_search_payload(query, limit, detail, server))
+
+
+# What stays for later runs, in /projects
+
+def _part(name):
+    """A module beside this one, loaded when it is first needed."""
+    if name not in sys.modules:
+        folder = __file__.rpartition("/")[0] or "."
+        sys.path.insert(0, folder)
+        try:
+            return __import__(name)
+        finally:
+            sys.path.remove(folder)
+    return __import__(name)
+
+
+def save_tool(function_or_source, name=None):
+    """Save a function or class, or the source of one, for later runs: there it is a plain name, and
+    in the module user_tools. Replaces an earlier one of the name."""
+    return _part("bulkhead_tools").save(function_or_source, name, _saved)
+
+
+def saved_tools():
+    """The saved functions and classes: dicts with name, signature, doc (its first line)."""
+    return _part("bulkhead_tools").listed()
+
+
+def delete_tool(name):
+    """Remove a saved function or class; whether there was one."""
+    return _part("bulkhead_tools").delete(name, _saved)
+
+
+def save_memory(key, value, metadata=None):
+    """Keep a JSON-able value for later runs. `metadata`: a dict; None keeps what was there."""
+    return _part("bulkhead_memory").save(key, value, metadata)
+
+
+def load_memory(key, default=None):
+    """The value of a key as JSON has it (a tuple is a list), or `default`."""
+    return _part("bulkhead_memory").load(key, default)
+
+
+def list_memories(prefix=None):
+    """Dicts with key, metadata, created_at, updated_at (seconds since 1970), size, by key."""
+    return _part("bulkhead_memory").listed(prefix)
+
+
+def update_memory(key, function_or_value, default=None):
+    """Replace a value by function(value), `default` where there is none, or by another value;
+    returns the new one. No other run comes in between."""
+    return _part("bulkhead_memory").update(key, function_or_value, default)
+
+
+def delete_memory(key):
+    """Remove a memory; whether there was one."""
+    return _part("bulkhead_memory").delete(key)
+
+
+def memory_exists(key):
+    """Whether there is a memory of this key."""
+    return _part("bulkhead_memory").exists(key)
+
+
+def get_memory_info(key):
+    """A dict with key, value, metadata, created_at, updated_at (seconds since 1970) and size (bytes
+    of its file), or None."""
+    return _part("bulkhead_memory").info(key)
 
 
 # What is known here

@@ -17,6 +17,7 @@ from bulkhead_code import Sources, evaluate
 from bulkhead_json import encode
 from bulkhead_output import Pump, flush_streams, install_print, open_streams
 from bulkhead_report import Outcome, print_error
+from bulkhead_saved import SavedTools
 
 INSIST_SECONDS = 0.02
 
@@ -37,6 +38,7 @@ class Session:
         self._interruptible = False
         self._noticed = False
         self._sources = None
+        self._saved = None
         self._main = None
 
     def serve(self):
@@ -62,6 +64,7 @@ class Session:
 
     def _prepare_interpreter(self):
         self._sources = Sources()
+        self._saved = bulkhead_proxies.runtime._saved = SavedTools(self._sources)
         self._main = type(sys)("__main__")
         self._main.__builtins__ = builtins
         sys.modules["__main__"] = self._main
@@ -152,7 +155,8 @@ class Session:
             self._interruptible = True
             if self._cancelled == self._run_id:
                 raise KeyboardInterrupt
-            outcome.succeeded(evaluate(code, self._main.__file__, self._main.__dict__))
+            outcome.succeeded(evaluate(code, self._main.__file__, self._main.__dict__,
+                                       self._saved.offer))
         except BaseException as failure:
             outcome.ended_by(failure)
         finally:
