@@ -7,7 +7,8 @@ import os
 import stat
 import unittest
 
-from world import POOLED, BulkheadTest, as_account, patience
+from host import as_account, patience
+from world import POOLED, BulkheadTest
 
 
 class Projects(BulkheadTest):
