@@ -197,12 +197,14 @@ def _read(folder, name, with_value=True):
                        "anew" % (where, failure), "unavailable") from None
 
 
-def _owner(folder, name):
-    """The key that a file belongs to; FileNotFoundError."""
+def _owner(folder, name, key):
+    """The key that a file belongs to: `key`, if it tells none and its name is that of `key`.
+    FileNotFoundError."""
     try:
-        return _read(folder, name, with_value=False).owner()
+        owner = _read(folder, name, with_value=False).owner()
     except MCPError:
-        return key_of(name)
+        owner = key_of(name)
+    return key if owner is None and name == file_name(key) else owner
 
 
 def _names_that_are(folder, key):
@@ -210,7 +212,7 @@ def _names_that_are(folder, key):
     found = []
     for name in names_of(key):
         try:
-            if _owner(folder, name) == key:
+            if _owner(folder, name, key) == key:
                 found.append(name)
         except FileNotFoundError:
             pass
@@ -225,10 +227,11 @@ def _find(folder, key):
         except FileNotFoundError:
             continue
         except MCPError:
-            if key_of(name) == key:
+            if key_of(name) == key or name == file_name(key):
                 raise
             continue
-        if memory.owner() == key:
+        owner = memory.owner()
+        if owner == key or owner is None and name == file_name(key):
             return memory
     return None
 
@@ -276,14 +279,22 @@ def _write(folder, key, value, metadata, before):
 def _make_way(folder, key, name):
     """The older bridge wrote the keys "a.b" and "a_b" to one file: the other one moves."""
     try:
-        other = _owner(folder, name)
-        if other not in (None, key):
+        other = _owner(folder, name, key)
+        if other != key and not _is_there(folder, file_name(other)):
             os.rename(name, file_name(other), src_dir_fd=folder.descriptor,
                       dst_dir_fd=folder.descriptor)
     except FileNotFoundError:
         pass
     except OSError as failure:
         raise failed("rename %s/%s" % (folder_path(), name), failure) from None
+
+
+def _is_there(folder, name):
+    try:
+        os.lstat(name, dir_fd=folder.descriptor)
+        return True
+    except OSError:
+        return False
 
 
 def _check_quota(folder, key, content):

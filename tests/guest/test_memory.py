@@ -322,6 +322,12 @@ class OtherFiles(ProjectsTest):
         self.assertEqual(self.output_of("print(load_memory('my.key'), load_memory('my_key'), "
                                         "get_memory_info('Plain')['created_at'])"),
                          "{'of': 'my.key'} 1 5.0\n")
+        # One that is older than the key's own file is not put in its place.
+        os.rename(self.path("memory/my.key.json"), self.path("memory/my_key.json"))
+        self.write("memory/my.key.json", '"newer"')
+        self.output_of("save_memory('my_key', 1)")
+        self.assertEqual(self.run_later("[load_memory('my.key'), load_memory('my_key')]").value,
+                         ["newer", 1])
         self.assertEqual(self.output_of("print(delete_memory('my.key'), memory_exists('my.key'), "
                                         "load_memory('my_key'))"), "True False 1\n")
 
@@ -331,8 +337,11 @@ class OtherFiles(ProjectsTest):
         self.assertEqual(listed.value, ["long " * 100])
         name, = [each for each in os.listdir(self.path("memory")) if each != ".lock"]
         self.write("memory/" + name, "[1]")
-        self.assertEqual(self.output_of("print(load_memory('long ' * 100))"), "None\n")
+        self.assertEqual(self.run_later("load_memory('long ' * 100)").value, [1])
         self.assertIn("error", self.run_later("list_memories()").value[0])
+        self.write("memory/" + name, "[")
+        self.assertEqual(self.error_of("load_memory('long ' * 100)")[0], "unavailable")
+        self.assertEqual(self.output_of("print(delete_memory('long ' * 100))"), "True\n")
         self.output_of("save_memory('long ' * 100, 'again')")
         self.assertEqual(self.run_later("load_memory('long ' * 100)").value, "again")
 
