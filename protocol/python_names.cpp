@@ -93,6 +93,7 @@ std::string python_identifier(std::string_view name) {
 std::vector<std::string> python_aliases(const std::vector<std::string>& names) {
   std::vector<int> levels(names.size(), 0);
   std::vector<std::string> aliases;
+  aliases.reserve(names.size());
   for (const auto& name : names) {
     aliases.push_back(identifier_at(name, 0));
   }

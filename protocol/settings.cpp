@@ -336,6 +336,7 @@ std::vector<std::string> unknown_variables(const std::vector<std::string>& names
                                                       "MCP_BRIDGE_ALLOW_ROOTFUL"};
   constexpr std::string_view prefix = "MCP_BRIDGE_";
   std::vector<std::string_view> endings;
+  endings.reserve(known.size());
   for (auto name : known) {
     endings.push_back(name.substr(prefix.size()));
   }
