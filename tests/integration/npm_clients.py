@@ -1,5 +1,4 @@
-"""MCP clients from npm for the tests: installing them, and driving an SDK's client from Python. Needs node and
-npm; what is installed lies beside the program under test and is kept for the next time."""
+"""MCP clients from npm for the tests: installing them, and driving an SDK's client from Python."""
 
 import json
 import os
@@ -10,6 +9,7 @@ import threading
 
 from host import patience, read
 from instances import instance_of
+from npm import installed
 from world import BINARY, HERE
 
 CLIENTS = os.path.join(HERE, "clients")
@@ -17,23 +17,9 @@ INSTALLED = os.path.join(os.path.dirname(BINARY), "test-clients")
 
 
 def install():
-    """Installs clients/package.json, unless that very text is installed already."""
-    wanted = read(os.path.join(CLIENTS, "package.json"))
-    stamp = os.path.join(INSTALLED, "installed.json")
-    if read(stamp) != wanted:
-        shutil.rmtree(INSTALLED, ignore_errors=True)
-        os.makedirs(INSTALLED)
-        shutil.copy(os.path.join(CLIENTS, "package.json"), INSTALLED)
-        command = ["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--no-package-lock",
-                   "--loglevel=error"]
-        done = subprocess.run(command, cwd=INSTALLED, capture_output=True, text=True,
-                              timeout=patience(300))
-        if done.returncode != 0:
-            raise AssertionError(f"npm install failed: {done.stderr[-2000:]}")
-        with open(stamp, "w", encoding="utf-8") as file:
-            file.write(wanted)
+    folder = installed("test-clients", CLIENTS)
     # Node looks for packages beside the script.
-    shutil.copy(os.path.join(CLIENTS, "driver.mjs"), INSTALLED)
+    shutil.copy(os.path.join(CLIENTS, "driver.mjs"), folder)
 
 
 class Launcher:

@@ -4,8 +4,8 @@ import os
 import signal
 import subprocess
 import unittest
-import npm_clients
 
+import npm_clients
 from host import patience, wait_until
 from instances import guests_of
 from npm_clients import Launcher, SdkClient, inspector_command, run_inspector
