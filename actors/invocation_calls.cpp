@@ -69,7 +69,7 @@ void invocation_state::take_call(guest_call& call) {
   }
   if (open_calls.size() >= most) {
     reason = {errc::limit, fmt::format("more than {} calls at once", most)};
-  } else if (!budget->take_if_ample(call.arguments.size(), share)) {
+  } else if (!budget->take_for_call(call.arguments.size(), share)) {
     reason = {errc::overloaded, "the memory budget has no room for the arguments; try again later"};
   }
   if (reason.code != errc::none) {

@@ -53,7 +53,7 @@ caf::result<std::string> mcp_client_state::call(tool_call& request) {
                         {},
                         std::nullopt,
                         std::move(request.room)};
-  if (!env->budget->take_if_ample(waiting.arguments.size() + call_overhead, waiting.memory)) {
+  if (!env->budget->take_for_call(waiting.arguments.size() + call_overhead, waiting.memory)) {
     return to_caf(errc::overloaded, what + ": no memory for the arguments now; try again later");
   }
   auto promise = self->make_response_promise<std::string>();

@@ -56,6 +56,13 @@ public:
   /// As `take`, but leaves the reserve alone: for what is politely refused when there is no room.
   bool take_if_ample(std::size_t bytes, share& into) { return take(bytes, into, false); }
 
+  /// For a call's arguments: small ones may use the reserve, so that a run that fills the rest
+  /// doesn't keep others from calling.
+  bool take_for_call(std::size_t bytes, share& into) { return take(bytes, into, bytes <= small); }
+
+  /// What counts as small, in bytes: bounded by its number alone.
+  static constexpr std::size_t small = std::size_t{32} * 1024;
+
   std::size_t used() const { return used_.load(std::memory_order_relaxed); }
   std::size_t total() const { return total_; }
 
@@ -103,16 +110,13 @@ private:
 /// it: the asker makes the room and sends it along, the answerer takes from it before it answers.
 class answer_room {
 public:
-  /// Answers up to this are bounded by their number alone, in bytes.
-  static constexpr std::size_t free_bytes = std::size_t{32} * 1024;
-
   answer_room() = default;
   explicit answer_room(std::shared_ptr<memory_budget> budget)
       : budget_{std::move(budget)}, share_{std::make_shared<memory_budget::share>()} {}
 
   /// False when there is no room for an answer of that many bytes.
   bool take(std::size_t bytes) const {
-    return !budget_ || bytes <= free_bytes || budget_->take_if_ample(bytes, *share_);
+    return !budget_ || bytes <= memory_budget::small || budget_->take_if_ample(bytes, *share_);
   }
 
   bool charged() const { return share_ && share_->bytes() > 0; }

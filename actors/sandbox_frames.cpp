@@ -65,7 +65,7 @@ void sandbox_state::charge_partial_line() {
   if (held < partial_share.bytes()) {
     partial_share.release();
   }
-  if (!context.env->budget->take(held - partial_share.bytes(), partial_share)) {
+  if (!context.env->budget->take_if_ample(held - partial_share.bytes(), partial_share)) {
     broken(errc::overloaded, "it sends more than the memory budget has room for");
   }
 }

@@ -206,6 +206,12 @@ CAF_TEST(what_is_taken_of_a_part_is_taken_of_the_whole) {
   share.release();
   CAF_CHECK_EQUAL(part->used(), 0u);
   CAF_CHECK_EQUAL(whole->used(), 40u);
+  // Small calls may use the reserve, large ones may not.
+  auto large = std::make_shared<memory_budget>(4 * memory_budget::small, 3 * memory_budget::small);
+  memory_budget::share call;
+  CAF_CHECK(!large->take_for_call(memory_budget::small + 1, call));
+  CAF_CHECK(large->take_for_call(memory_budget::small, call));
+  CAF_CHECK(large->take_for_call(memory_budget::small, call));
   // What the whole refuses isn't held by the part.
   CAF_CHECK(whole->take(50, other));
   CAF_CHECK(!part->take(20, share));
