@@ -16,6 +16,8 @@ namespace {
 
 /// Finding, probing and starting an engine; a container's own boot takes a tenth of a second.
 constexpr auto boot_budget = 90s;
+/// A guest that waits begins a run within a millisecond.
+constexpr auto start_budget = 30s;
 /// The time that a guest has to exit once asked; it needs a few milliseconds.
 constexpr auto exit_grace = 1500ms;
 /// The driver bounds its own attempts; this is for a driver that doesn't answer.
@@ -140,13 +142,10 @@ void sandbox_state::execute(sandbox_run& what, const sandbox_owner_actor& who) {
 }
 
 void sandbox_state::start_code() {
-  now = phase::running;
+  enter(phase::running, start_budget);
   send(encode_init(run.servers, run.discovered, context.env->bounds));
   send(encode_execute(run.id, run.code));
   run.code.clear();
-  if (owner) {
-    self->send(owner, sandbox_up{python});
-  }
 }
 
 // -- end -----------------------------------------------------------------------------------------
@@ -172,12 +171,19 @@ void sandbox_state::child_is_gone(const child_exited& exit) {
     // Creating: the driver's answer is still on its way, and comes back to this.
     return;
   }
+  // No code ran if the container itself ended before the run began: another can take the run. Where
+  // the engine's command was killed, or gave up (125 to 127), the word of it may have been lost.
+  bool unused = now == phase::running && !begun && exit.signal == 0 &&
+                (exit.exit_code < 125 || exit.exit_code > 127);
   now = phase::destroying;
   ++generation;
   self->request(context.runtime(), driver_patience, classify_atom::value, container, exit,
                 diagnosis)
       .then(
-          [this](exit_verdict& verdict) {
+          [this, unused](exit_verdict& verdict) {
+            if (unused) {
+              verdict.reason.code = errc::closed;
+            }
             lost(std::move(verdict.reason), verdict.exit_code);
             destroy();
           },
@@ -266,6 +272,11 @@ void sandbox_state::on_tick() {
           fmt::format("the container started but its Python said nothing within {} s; see: "
                       "bulkhead doctor",
                       std::chrono::seconds{boot_budget}.count())});
+    destroy();
+    break;
+  case phase::running:
+    lost({errc::runtime_lost, fmt::format("the sandbox didn't begin the run within {} s",
+                                          std::chrono::seconds{start_budget}.count())});
     destroy();
     break;
   case phase::ending:

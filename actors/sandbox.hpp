@@ -69,6 +69,7 @@ struct sandbox_state {
   void take_line(std::string_view line);
   void charge_partial_line();
   void take_frame(guest_frame& frame, std::size_t cost);
+  void run_has_begun(const guest_started& started);
   template <class Event>
   void tell_owner(Event event, std::size_t cost);
   void give_credit(stream_id stream, std::uint64_t bytes);
@@ -90,6 +91,7 @@ struct sandbox_state {
   std::optional<caf::typed_response_promise<caf::ok_atom>> boot_promise;
   std::optional<child_exited> exited;
   memory_budget::share partial_share; ///< for a frame that hasn't ended
+  bool begun = false;                 ///< the guest has taken its run
   bool done = false;                  ///< the code ended by itself
   std::uint64_t generation = 0;       ///< of the phase, so that stale timers are told
   std::string diagnosis;              ///< the tail of the CLI's own stderr

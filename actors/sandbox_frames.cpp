@@ -89,6 +89,13 @@ void sandbox_state::take_line(std::string_view line) {
     broken(errc::malformed, "it sent a frame before any code ran");
     return;
   }
+  auto is_start = frame != nullptr && std::holds_alternative<guest_started>(*frame);
+  if (now == phase::running && is_start == begun) {
+    give_credit(stream_id::out, cost);
+    broken(errc::malformed,
+           begun ? "it began its run twice" : "it sent a frame before it began its run");
+    return;
+  }
   if (frame != nullptr) {
     take_frame(*frame, cost);
     return;
@@ -102,6 +109,11 @@ void sandbox_state::take_frame(guest_frame& frame, std::size_t cost) {
   if (auto* ready = std::get_if<guest_ready>(&frame)) {
     give_credit(stream_id::out, cost);
     guest_is_ready(std::move(*ready));
+    return;
+  }
+  if (auto* started = std::get_if<guest_started>(&frame)) {
+    give_credit(stream_id::out, cost);
+    run_has_begun(*started);
     return;
   }
   if (auto* finished = std::get_if<guest_done>(&frame)) {
@@ -121,6 +133,18 @@ void sandbox_state::take_frame(guest_frame& frame, std::size_t cost) {
     tell_owner(std::move(*output), cost);
   } else {
     tell_owner(std::move(std::get<guest_call>(frame)), cost);
+  }
+}
+
+void sandbox_state::run_has_begun(const guest_started& started) {
+  if (started.id != run.id) {
+    broken(errc::malformed, "it began a run that isn't its own");
+    return;
+  }
+  begun = true;
+  ++generation;
+  if (owner) {
+    self->send(owner, sandbox_up{python});
   }
 }
 

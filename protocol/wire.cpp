@@ -43,6 +43,18 @@ parsed_frame parse_ready(const json_outline& frame, const limits& bounds) {
   return guest_frame{std::move(ready)};
 }
 
+parsed_frame parse_started(const json_outline& frame, const limits& bounds) {
+  if (frame.text.size() > bounds.control_frame) {
+    return oversized("a started frame", frame.text.size(), bounds.control_frame);
+  }
+  json_members members{frame, "a started frame", errc::malformed};
+  guest_started started{members.text("id", wire_name_limit)};
+  if (!members.sound()) {
+    return failure_of(members);
+  }
+  return guest_frame{std::move(started)};
+}
+
 parsed_frame parse_output(const json_outline& frame, stream_id stream, const limits& bounds) {
   if (frame.text.size() > bounds.output_frame) {
     return oversized("an output frame", frame.text.size(), bounds.output_frame);
@@ -297,8 +309,11 @@ parsed_frame parse_guest_frame(std::string_view line, const limits& bounds) {
   if (type == "ready") {
     return parse_ready(*frame, bounds);
   }
+  if (type == "started") {
+    return parse_started(*frame, bounds);
+  }
   return fail(errc::malformed,
-              "a frame: \"type\" must be ready, stdout, stderr, rpc_request or done");
+              "a frame: \"type\" must be ready, started, stdout, stderr, rpc_request or done");
 }
 
 } // namespace bulkhead

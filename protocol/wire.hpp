@@ -35,6 +35,12 @@ struct guest_ready {
   friend bool operator==(const guest_ready&, const guest_ready&) = default;
 };
 
+/// The guest has taken its run and begins it now; the first frame of every run.
+struct guest_started {
+  std::string id;
+  friend bool operator==(const guest_started&, const guest_started&) = default;
+};
+
 /// Bytes that the code, or a child of it, wrote.
 struct guest_output {
   stream_id stream = stream_id::out;
@@ -81,7 +87,7 @@ struct guest_done {
   friend bool operator==(const guest_done&, const guest_done&) = default;
 };
 
-using guest_frame = std::variant<guest_ready, guest_output, guest_call, guest_done>;
+using guest_frame = std::variant<guest_ready, guest_started, guest_output, guest_call, guest_done>;
 
 /// A call whose envelope was sound but whose content was not: answered to the guest by its id.
 struct refused_call {

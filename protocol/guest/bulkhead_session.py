@@ -14,7 +14,7 @@ from _weakref import ref as weak_reference
 import bulkhead_proxies
 from bulkhead_channel import Channel
 from bulkhead_code import Sources, evaluate
-from bulkhead_json import encode
+from bulkhead_json import encode, to_bytes
 from bulkhead_output import Pump, flush_streams, install_print, open_streams
 from bulkhead_report import Outcome, print_error
 from bulkhead_saved import SavedTools
@@ -148,6 +148,8 @@ class Session:
         self._channel.open()
         _signal.signal(_signal.SIGINT, self._interrupt)
         self._run_id = run_id
+        # Until the host has this, it may give the run to another guest.
+        self._channel.write(to_bytes(encode({"type": "started", "id": run_id})) + b"\n")
 
     def _run(self, code, outcome):
         try:

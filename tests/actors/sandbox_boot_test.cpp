@@ -26,6 +26,8 @@ CAF_TEST(the_code_is_sent_once_the_guest_is_ready_and_confined) {
   CAF_CHECK(frames().empty());
   CAF_CHECK(log->ups.empty());
   open(runtime->confine);
+  CAF_CHECK(log->ups.empty());
+  begin();
   CAF_REQUIRE_EQUAL(log->ups.size(), 1u);
   CAF_CHECK_EQUAL(log->ups[0].python, "3.13.5");
   auto got = frames();
@@ -44,8 +46,9 @@ CAF_TEST(a_guest_that_is_ready_before_the_driver_answered_runs) {
   CAF_CHECK_EQUAL(runtime->confine.asked, 0u);
   open(runtime->create);
   CAF_CHECK(now() == phase::running);
-  CAF_CHECK_EQUAL(log->ups.size(), 1u);
   CAF_CHECK_EQUAL(credit(), ready.size() + 1);
+  begin();
+  CAF_CHECK_EQUAL(log->ups.size(), 1u);
 }
 
 CAF_TEST(a_container_that_exits_before_the_driver_answered_is_lost_and_removed) {
@@ -108,6 +111,7 @@ CAF_TEST(a_booted_sandbox_waits_for_its_run_and_begins_it_at_once) {
   pass(1000s);
   CAF_CHECK(now() == phase::idle);
   hand_over("run-7");
+  begin();
   CAF_REQUIRE_EQUAL(log->ups.size(), 1u);
   CAF_CHECK_EQUAL(log->ups[0].python, "3.13.5");
   auto got = frames();
@@ -142,6 +146,56 @@ CAF_TEST(a_run_that_comes_to_a_sandbox_that_died_meanwhile_comes_back) {
     world.let_go();
     CAF_CHECK(world.cleaned_up());
   }
+}
+
+CAF_TEST(a_run_that_no_guest_began_comes_back_unless_its_word_may_be_lost) {
+  struct end_case {
+    std::int32_t code;
+    std::int32_t signal;
+    errc expected;
+  };
+  for (auto [code, signal, expected] :
+       {end_case{137, 0, errc::closed}, end_case{0, 0, errc::closed},
+        end_case{137, 9, errc::runtime_lost}, end_case{127, 0, errc::runtime_lost}}) {
+    sandbox_fixture world;
+    world.runtime->classify.answer = exit_verdict{{errc::runtime_lost, "killed"}, code};
+    world.boot_fully();
+    world.hand_over("run-7");
+    world.exit(code, signal);
+    CAF_CHECK(world.lost_once(expected));
+    CAF_CHECK(world.cleaned_up());
+  }
+  // Once it has begun it is lost with its sandbox.
+  runtime->classify.answer = exit_verdict{{errc::runtime_lost, "killed"}, 137};
+  run_code();
+  exit(137);
+  CAF_CHECK(lost_once(errc::runtime_lost));
+}
+
+CAF_TEST(a_guest_that_does_not_begin_its_run_is_ended) {
+  boot_fully();
+  hand_over("run-7");
+  pass(31s);
+  CAF_CHECK(lost_once(errc::runtime_lost));
+  CAF_CHECK(log->ups.empty());
+  CAF_CHECK(cleaned_up());
+}
+
+CAF_TEST(a_run_is_begun_once_by_its_own_name_and_before_all_else) {
+  for (const std::string line :
+       {R"({"type":"started","id":"run-8"})", R"({"type":"started"})",
+        R"({"type":"stdout","data":"x"})", R"({"type":"done","id":"run-7","exitCode":0})",
+        R"({"type":"rpc_request","id":1,"payload":{"type":"nonsense"}})"}) {
+    sandbox_fixture world;
+    world.boot_fully();
+    world.hand_over("run-7");
+    world.say(line);
+    CAF_CHECK(world.lost_once(errc::malformed));
+    CAF_CHECK(world.log->ups.empty());
+  }
+  run_code();
+  begin();
+  CAF_CHECK(lost_once(errc::malformed));
 }
 
 CAF_TEST(a_guest_that_speaks_before_its_run_is_ended) {
@@ -205,6 +259,8 @@ CAF_TEST(time_spent_in_one_boot_phase_does_not_count_for_the_next) {
   pass(60s);
   CAF_CHECK_EQUAL(log->ends(), 0u);
   say(ready);
+  pass(20s);
+  begin();
   pass(200s);
   CAF_CHECK(now() == phase::running);
   CAF_CHECK_EQUAL(log->ends(), 0u);

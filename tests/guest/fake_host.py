@@ -156,7 +156,9 @@ class FakeHost:
         deadline = time.monotonic() + DEADLINE_SECONDS
         while True:
             frame = self._frame_or_due(deadline)
-            if frame is not None:
+            if frame is not None and frame["type"] == "started":
+                assert frame["id"] == run_id and not run.frames, frame
+            elif frame is not None:
                 run.frames.append(frame)
                 if frame["type"] in run.output:
                     run.output[frame["type"]] += bytes_of(frame)

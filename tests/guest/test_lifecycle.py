@@ -146,7 +146,8 @@ class SuddenEnds(GuestTest):
     def ended(self, code):
         """The output and the exit status of a guest that ends without `done`."""
         host = self.host()
-        host.start(code)
+        run_id = host.start(code)
+        self.assertEqual(host.next_frame(), {"type": "started", "id": run_id})
         output = b""
         while True:
             frame = host.next_frame()

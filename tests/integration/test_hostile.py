@@ -29,6 +29,7 @@ MISUSE = {
     "surrogates": (b'{"type":"stdout","data":"\xed\xa0\x80"}\n', "malformed"),
     "a byte order mark": (b'\xef\xbb\xbf{"type":"stdout","data":"x"}\n', "malformed"),
     "ready again": (b'{"type":"ready","python":"3.13.5","protocol":1}\n', "malformed"),
+    "started again": (b'{"type":"started","id":"x"}\n', "malformed"),
     "ready without a version": (b'{"type":"ready"}\n', "malformed"),
     "done of another run": (b'{"type":"done","id":"00000000000000000000000000000000","exitCode":0}\n', "malformed"),
     "done without an id": (b'{"type":"done","exitCode":0}\n', "malformed"),

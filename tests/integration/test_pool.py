@@ -71,21 +71,21 @@ class OneWaiting(PoolTest):
                 """)
             self.assertEqual(answer["stdout"], "None False False []\n")
 
-    def kill_idle(self, how, times=3):
+    def kill_idle(self, how, times=3, certain=False):
         for _ in range(times):
             before = self.settled(1)
             how(before)
-            # Before the pool can have noticed: the run is answered, and with what is true.
+            # Before the pool can have noticed. Where the word that the run began may be lost, it isn't run again.
             answer = self.run_code("print(6 * 7)")
-            if answer["status"] == "success":
-                self.assertEqual(answer["stdout"], "42\n")
+            if certain or answer["status"] == "success":
+                self.assertEqual(answer.get("stdout"), "42\n", answer)
             else:
                 self.assertEqual(answer["error"]["code"], "runtime_lost", answer)
             wait_until(lambda: not before & set(guests_of(self.client.instance)), 60, "the dead sandbox is gone")
             self.assertEqual(self.run_well("print(6 * 7)")["stdout"], "42\n")
 
     def test_one_whose_guest_dies_is_replaced(self):
-        self.kill_idle(lambda guests: as_account("podman", "unshare", "kill", "-9", *map(str, guests)))
+        self.kill_idle(lambda guests: as_account("podman", "unshare", "kill", "-9", *map(str, guests)), certain=True)
 
     def test_one_whose_engine_command_dies_is_replaced(self):
         self.kill_idle(lambda guests: [os.kill(pid, signal.SIGKILL) for pid in engine_commands(self.client.pid)])
@@ -98,10 +98,10 @@ class OneWaiting(PoolTest):
         self.kill_idle(lambda guests: as_account("podman", "rm", "-f", "-t", "0",
                                                  *[each.split()[0] for each in containers_of(self.client.instance)]))
 
-    def test_one_that_is_stopped_is_noticed_when_its_run_is_over_time(self):
+    def test_one_that_is_stopped_is_noticed_when_it_does_not_begin_its_run(self):
         guests = self.settled(1)
         as_account("podman", "unshare", "kill", "-STOP", *map(str, guests))
-        self.assertEqual(self.run_code("print(1)", timeout=1)["status"], "timeout")
+        self.assertEqual(self.run_code("print(1)", timeout=1)["error"]["code"], "runtime_lost")
         self.assertFalse(guests & self.settled(1))
 
     def test_another_image_replaces_what_waits(self):

@@ -114,6 +114,11 @@ struct sandbox_fixture : test_coordinator_fixture<actor_config> {
     CAF_REQUIRE_EQUAL(booted, 1);
   }
 
+  /// The guest says that it has taken its run.
+  void begin(const std::string& run = "run-7") {
+    say(R"({"type":"started","id":")" + run + R"("})");
+  }
+
   void hand_over(const std::string& run) {
     self->send(box, execute_atom::value, sandbox_run{run, "print(1)", {}, {}, run_budget}, owner);
     consume_messages();
@@ -127,6 +132,9 @@ struct sandbox_fixture : test_coordinator_fixture<actor_config> {
     execute();
     if (wanted >= phase::confining) {
       say(R"({"type":"ready","python":"3.13.5","protocol":1})");
+    }
+    if (wanted >= phase::running) {
+      begin();
     }
     if (wanted == phase::ending) {
       say(R"({"type":"done","id":"run-7","exitCode":0})");
