@@ -311,6 +311,9 @@ TEST_F(process_host_test, marked_processes_are_found_and_killed_wherever_they_we
   auto escaped = static_cast<pid_t>(std::stoi(heard->get().err));
   auto other = spawn(marked(mark + "/12"), owner);
   ASSERT_TRUE(other);
+  // Its own background process is there, too.
+  ASSERT_TRUE(heard->wait(
+      [](const story& now) { return std::count(now.err.begin(), now.err.end(), '\n') == 2; }));
   EXPECT_EQ(ask<std::uint32_t>(kill_marked_atom::value, mark).value_or(99), 0u);
   EXPECT_EQ(ask<std::uint32_t>(kill_marked_atom::value, mark + "/1").value_or(99), 2u);
   EXPECT_TRUE(eventually([&] { return !alive(child->pid) && !alive(escaped); }));
