@@ -305,6 +305,15 @@ TEST_F(process_host_test, marked_processes_are_found_and_killed_wherever_they_we
     spec.env.push_back(std::string{io::child_marker} + "=" + value);
     return spec;
   };
+  // A process that is just executing another program has no environment for a moment.
+  auto killed = [&](const std::string& value) {
+    std::uint32_t count = 0;
+    eventually([&] {
+      count += ask<std::uint32_t>(kill_marked_atom::value, value).value_or(99);
+      return count >= 2;
+    });
+    return count;
+  };
   auto child = spawn(marked(mark + "/1"), owner);
   ASSERT_TRUE(child);
   ASSERT_TRUE(heard->wait([](const story& now) { return !now.err.empty(); }));
@@ -315,10 +324,10 @@ TEST_F(process_host_test, marked_processes_are_found_and_killed_wherever_they_we
   ASSERT_TRUE(heard->wait(
       [](const story& now) { return std::count(now.err.begin(), now.err.end(), '\n') == 2; }));
   EXPECT_EQ(ask<std::uint32_t>(kill_marked_atom::value, mark).value_or(99), 0u);
-  EXPECT_EQ(ask<std::uint32_t>(kill_marked_atom::value, mark + "/1").value_or(99), 2u);
+  EXPECT_EQ(killed(mark + "/1"), 2u);
   EXPECT_TRUE(eventually([&] { return !alive(child->pid) && !alive(escaped); }));
   EXPECT_TRUE(alive(other->pid));
-  EXPECT_EQ(ask<std::uint32_t>(kill_marked_atom::value, mark + "/12").value_or(99), 2u);
+  EXPECT_EQ(killed(mark + "/12"), 2u);
 }
 
 } // namespace
