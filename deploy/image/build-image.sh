@@ -119,7 +119,7 @@ new=$(image_id)
 [ -n "$new" ] || die "$runtime imported $rootfs, but doesn't know $tag afterwards"
 if [ -n "$old" ] && [ "$old" != "$new" ]; then
   # A container of the old one may still run; then it stays until the next time.
-  "$runtime" image rm "$old" >/dev/null 2>&1 || true
+  "$runtime" image rm "$old" >/dev/null 2>&1 || say "the image before this one stays; a container may still use it"
 fi
 warm_up
 say "$tag is ready (recipe $recipe)"

@@ -55,7 +55,7 @@ cleanup() { rm -rf "$work"; [ -z "$partial" ] || rm -f "$partial"; }
 trap cleanup EXIT
 trap 'exit 130' INT TERM
 apt-config dump --format '%F "%v";%n' Acquire::http Acquire::https Acquire::Check-Valid-Until \
-  Acquire::Check-Date Acquire::Retries 2>/dev/null | grep -v ' "";$' >"$work/apt.conf" || true
+  Acquire::Check-Date Acquire::Retries | sed '/ "";$/d' >"$work/apt.conf"
 
 # Runs before anything is unpacked: a merged /usr, whatever the suite ships.
 setup_hook='set -eu
@@ -90,8 +90,10 @@ done
 # mmdebstrap removes this file in the end and fails without it.
 keep_for_mmdebstrap() { mkdir -p etc/apt/apt.conf.d; : >etc/apt/apt.conf.d/00mmdebstrap; }
 # Licence texts stay: images may be passed on.
-find usr/share/doc -mindepth 1 ! -name copyright ! -type d -delete 2>/dev/null || true
-find usr/share/doc -mindepth 1 -type d -empty -delete 2>/dev/null || true
+if [ -d usr/share/doc ]; then
+  find usr/share/doc -mindepth 1 ! -name copyright ! -type d -delete
+  find usr/share/doc -mindepth 1 -type d -empty -delete
+fi
 rm -rf usr/share/man usr/share/info usr/share/lintian usr/share/locale usr/share/bug usr/share/perl* \
   usr/share/polkit-1 usr/share/debianutils usr/lib/binfmt.d usr/lib/tmpfiles.d usr/share/menu usr/share/pixmaps usr/share/applications usr/share/bash-completion usr/share/gcc* \
   usr/share/i18n usr/share/readline usr/share/doc-base usr/share/apport usr/share/debconf \
@@ -102,7 +104,8 @@ rm -rf usr/share/man usr/share/info usr/share/lintian usr/share/locale usr/share
   usr/lib/*-linux-gnu/gconv usr/lib/mime usr/lib/valgrind etc/pam.d usr/lib/*-linux-gnu/security \
   usr/lib/python3*/test usr/lib/python3*/ensurepip usr/lib/python3*/idlelib usr/lib/python3*/lib2to3/tests
 keep_for_mmdebstrap
-find usr/lib/python3/dist-packages -depth -type d -name tests -exec rm -rf {} + 2>/dev/null || true
+[ ! -d usr/lib/python3/dist-packages ] ||
+  find usr/lib/python3/dist-packages -type d -name tests -prune -exec rm -rf {} +
 find . -xdev -type f -perm /6000 -exec chmod ug-s {} +
 find . -xdev -type d -perm /6000 -exec chmod ug-s {} +
 # Without .pyc files an import of asyncio takes half a second, and a read-only root never gets any.
