@@ -1,9 +1,9 @@
 #include "actors/container_runtime.hpp"
 
+#include <csignal>
+
 #include <caf/all.hpp>
 #include <fmt/format.h>
-
-#include <csignal>
 
 #include "actors/constraint_probe.hpp"
 #include "actors/container_launch.hpp"
@@ -190,7 +190,7 @@ task<expected<exit_verdict>> container_runtime_state::classify(container_handle 
                                                                std::string diagnosis) {
   auto record = containers.find(handle.id);
   bool booted = record != containers.end() && record->second.booted;
-  bool engine_code = exit.exit_code >= 125 && exit.exit_code <= 127;
+  bool engine_code = is_engine_exit_code(exit.exit_code);
   if (exit.exit_code == killed_exit_code && last_facts) {
     bool exhausted = co_await ran_out_of_memory(context, *last_facts, handle);
     if (exhausted) {

@@ -2,24 +2,17 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <sstream>
 
 #include <fmt/format.h>
+
+#include "protocol/ascii.hpp"
 
 namespace bulkhead {
 
 namespace {
 
 constexpr std::size_t longest_complaint = 400;
-
-bool mentions(std::string_view text, std::string_view part) {
-  auto same = [](char a, char b) {
-    return std::tolower(static_cast<unsigned char>(a)) ==
-           std::tolower(static_cast<unsigned char>(b));
-  };
-  return std::search(text.begin(), text.end(), part.begin(), part.end(), same) != text.end();
-}
 
 struct remedy {
   std::string_view sign;   ///< what the engine says
@@ -71,8 +64,9 @@ std::string advice_for(std::string_view err, const host_view& host) {
            "Delegate=cpu cpuset io memory pids, then log in again; or unset MCP_BRIDGE_CPUS if it "
            "is cpu";
   }
-  auto found = std::find_if(remedies.begin(), remedies.end(),
-                            [&](const remedy& each) { return mentions(err, each.sign); });
+  auto found = std::find_if(remedies.begin(), remedies.end(), [&](const remedy& each) {
+    return contains_ignoring_case(err, each.sign);
+  });
   if (found == remedies.end()) {
     return "see: bulkhead doctor";
   }
@@ -126,17 +120,18 @@ error explain_engine_failure(std::string_view action, const engine_profile& engi
 
 bool is_host_refusal(std::int32_t exit_code, std::string_view err) {
   // 126 also stands for a command that can't be executed, which every OCI runtime would say.
-  bool engine_failed = exit_code == 125 || exit_code == 126 || exit_code == 127;
-  return engine_failed &&
-         (mentions(err, "OCI runtime error") || mentions(err, "OCI runtime create failed") ||
-          mentions(err, "cgroup") || mentions(err, "runtime") || mentions(err, "crun:") ||
-          mentions(err, "runc:"));
+  return is_engine_exit_code(exit_code) &&
+         (contains_ignoring_case(err, "OCI runtime error") ||
+          contains_ignoring_case(err, "OCI runtime create failed") ||
+          contains_ignoring_case(err, "cgroup") || contains_ignoring_case(err, "runtime") ||
+          contains_ignoring_case(err, "crun:") || contains_ignoring_case(err, "runc:"));
 }
 
 bool is_missing_controller(std::string_view err) {
-  return mentions(err, "controller") &&
-         (mentions(err, "is not available") || mentions(err, "not delegated") ||
-          mentions(err, "no such controller"));
+  return contains_ignoring_case(err, "controller") &&
+         (contains_ignoring_case(err, "is not available") ||
+          contains_ignoring_case(err, "not delegated") ||
+          contains_ignoring_case(err, "no such controller"));
 }
 
 } // namespace bulkhead

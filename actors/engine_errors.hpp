@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -13,6 +14,11 @@ namespace bulkhead {
 /// The last line of an engine's stderr that says why it failed, without podman's "Error: ". Control
 /// characters are left out and it is cut at 400 bytes.
 std::string engine_complaint(std::string_view err);
+
+/// Is it one that podman and docker give for their own failures? A program may end with it, too.
+constexpr bool is_engine_exit_code(std::int32_t code) {
+  return code >= 125 && code <= 127;
+}
 
 /// What an engine's failure means to the user: unavailable, with the remedy where the complaint is
 /// a known one. `action` says what failed, e.g. "start a sandbox".

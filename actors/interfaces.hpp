@@ -146,7 +146,7 @@ using process_host_actor = caf::typed_actor<
 
 /// Whoever runs code in a sandbox.
 using sandbox_owner_actor = caf::typed_actor<
-    /// The guest is ready and the run's code has been sent.
+    /// The guest has begun the run.
     caf::reacts_to<sandbox_up>,
     /// The code wrote.
     caf::reacts_to<guest_output>,
@@ -157,7 +157,7 @@ using sandbox_owner_actor = caf::typed_actor<
     /// The code ended by itself.
     caf::reacts_to<guest_done>,
     /// The sandbox is gone without `guest_done`; nothing follows. With errc::closed it had ended
-    /// before the run came, and another sandbox can take it.
+    /// before the run began, and another sandbox can take it.
     caf::reacts_to<sandbox_lost>>;
 
 /// One container: boot, frames in and out, exit reason, certain death. It lives until its container

@@ -109,7 +109,8 @@ struct invocation_state {
   std::uint32_t questions_asked = 0;   ///< those that the library works on
   /// Tool calls on their way: the guest's id to the client and its id there.
   struct outgoing {
-    std::string name; ///< of tool and server, for people
+    const link* to;
+    std::string tool; ///< raw name
     mcp_client_actor client;
     std::uint64_t call = 0;
   };

@@ -232,8 +232,7 @@ void invocation_state::call_tool(link& to, guest_call& call) {
     return;
   }
   auto serial = context.env->next_serial();
-  calls.emplace(call.id, outgoing{fmt::format("tool \"{}\" of \"{}\"", tool->name, to.brief.name),
-                                  to.client, serial});
+  calls.emplace(call.id, outgoing{&to, tool->name, to.client, serial});
   auto left = time_left();
   answer_room room{budget};
   tool_call what{serial, tool->name, std::move(call.arguments), deadline::at(due), room};
@@ -287,7 +286,7 @@ std::string invocation_state::waited_for() const {
     }
   }
   for (const auto& [id, call] : calls) {
-    what.push_back(call.name);
+    what.push_back(fmt::format("tool \"{}\" of \"{}\"", call.tool, call.to->brief.name));
   }
   if (what.size() > most_told) {
     what.resize(most_told);

@@ -5,6 +5,7 @@
 #include <caf/all.hpp>
 #include <fmt/format.h>
 
+#include "actors/engine_errors.hpp"
 #include "actors/errors.hpp"
 #include "protocol/wire.hpp"
 
@@ -172,9 +173,9 @@ void sandbox_state::child_is_gone(const child_exited& exit) {
     return;
   }
   // No code ran if the container itself ended before the run began: another can take the run. Where
-  // the engine's command was killed, or gave up (125 to 127), the word of it may have been lost.
-  bool unused = now == phase::running && !begun && exit.signal == 0 &&
-                (exit.exit_code < 125 || exit.exit_code > 127);
+  // the engine's command was killed, or gave up, the word of it may have been lost.
+  bool unused =
+      now == phase::running && !begun && exit.signal == 0 && !is_engine_exit_code(exit.exit_code);
   now = phase::destroying;
   ++generation;
   self->request(context.runtime(), driver_patience, classify_atom::value, container, exit,

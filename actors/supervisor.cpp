@@ -217,10 +217,10 @@ make_sandbox_maker(caf::actor_system& system, const environment_ptr& env,
   // Weak: the supervisor's pool has this, too.
   auto weak = caf::actor_cast<caf::actor_addr>(supervisor);
   return [&system, env, services, weak]() -> sandbox_actor {
-    sandbox_actor made =
-        system.spawn(sandbox, sandbox_context{env, services->get().processes,
-                                              [services] { return services->get().runtime; },
-                                              [services] { return services->get().volumes; }});
+    sandbox_actor made = system.spawn(
+        sandbox, sandbox_context{env, services->get().processes,
+                                 current(services, &service_directory::services::runtime),
+                                 current(services, &service_directory::services::volumes)});
     if (auto known_to = caf::actor_cast<supervisor_actor>(weak)) {
       caf::anon_send(known_to, create_atom::value, made);
     }

@@ -53,6 +53,13 @@ private:
   services services_;
 };
 
+/// Gives a service's handle as it is when asked: the service may have been started again.
+template <class Handle>
+std::function<Handle()> current(std::shared_ptr<service_directory> directory,
+                                Handle service_directory::services::*slot) {
+  return [directory, slot] { return directory->get().*slot; };
+}
+
 /// The root of the tree.
 using supervisor_actor = caf::typed_actor<
     /// Answers once the tree has been started.

@@ -17,6 +17,7 @@
 
 #include <fmt/format.h>
 
+#include "protocol/ascii.hpp"
 #include "protocol/limits.hpp"
 
 namespace bulkhead {
@@ -162,10 +163,7 @@ bool is_configuration_name(std::string_view name) {
   if (name.size() < ending.size() || name.starts_with(".#")) {
     return false;
   }
-  auto last = name.substr(name.size() - ending.size());
-  return std::equal(last.begin(), last.end(), ending.begin(), [](char a, char b) {
-    return (a >= 'A' && a <= 'Z' ? static_cast<char>(a - 'A' + 'a') : a) == b;
-  });
+  return lower_case(name.substr(name.size() - ending.size())) == ending;
 }
 
 } // namespace

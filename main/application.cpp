@@ -133,7 +133,7 @@ supervisor_plan application::make_plan(stop_signal& stop) {
   };
   plan.start_runtime = [this]() -> container_runtime_actor {
     return system_->spawn(container_runtime, env_, services_->get().processes,
-                          [services = services_] { return services->get().volumes; });
+                          current(services_, &service_directory::services::volumes));
   };
   plan.start_registry = [this]() -> client_registry_actor {
     return system_->spawn(client_registry, env_, services_->get().processes, catalogue_);
@@ -146,11 +146,11 @@ supervisor_plan application::make_plan(stop_signal& stop) {
   if (env_->config.pool.ceiling > 0) {
     plan.start_pool = [this](const supervisor_actor& known_to) -> sandbox_pool_actor {
       auto make_sandbox = make_sandbox_maker(*system_, env_, services_, known_to);
-      return system_->spawn(sandbox_pool, sandbox_pool_context{env_, services_->shelf,
-                                                               [services = services_] {
-                                                                 return services->get().runtime;
-                                                               },
-                                                               make_sandbox});
+      return system_->spawn(
+          sandbox_pool,
+          sandbox_pool_context{env_, services_->shelf,
+                               current(services_, &service_directory::services::runtime),
+                               make_sandbox});
     };
   }
   plan.fatal = [log = env_->log, failed = failed_, &stop](const std::string& what) {

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "protocol/ascii.hpp"
 #include "protocol/edit_distance.hpp"
 
 namespace bulkhead {
@@ -43,14 +44,6 @@ constexpr std::array synonyms = {
     synonym{"enable", "disabled"},
 };
 
-std::string lower(std::string_view text) {
-  std::string result(text);
-  for (auto& c : result) {
-    c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  }
-  return result;
-}
-
 /// Is `name`, in lower case, about what may be used?
 bool mentions_rights(std::string_view name) {
   static const names words = {"policy",    "allow",     "deny",   "denied",
@@ -70,7 +63,7 @@ std::string_view meant_by(std::string_view key, const names& known) {
     return {};
   }
   for (auto each : known) {
-    if (lower(each) == lower(key)) {
+    if (lower_case(each) == lower_case(key)) {
       return each;
     }
   }
@@ -108,7 +101,7 @@ top_key classify_top_key(std::string_view key) {
     return top_key::other;
   }
   // Generous, since taking a deny list for something else would allow what it forbids.
-  auto name = lower(key);
+  auto name = lower_case(key);
   bool near = edit_distance(name, "policy", 2) <= 2 || edit_distance(name, "policies", 2) <= 2;
   // "policy" can be written with letters that only look like these.
   bool plain = std::all_of(key.begin(), key.end(), [](char c) { return c > 0x20 && c < 0x7f; });
@@ -169,7 +162,7 @@ bool restricts_tools(std::string_view key) {
   if (holds(foreign_entry_keys, key)) {
     return false;
   }
-  auto name = lower(key);
+  auto name = lower_case(key);
   return name.find("tool") != std::string::npos || mentions_rights(name);
 }
 

@@ -4,6 +4,8 @@
 #include <array>
 #include <string_view>
 
+#include "protocol/ascii.hpp"
+
 namespace bulkhead {
 
 namespace {
@@ -18,18 +20,12 @@ bool is_name_byte(char c) {
   return is_letter(c) || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.';
 }
 
-bool holds_ignoring_case(std::string_view text, std::string_view lower_part) {
-  auto same = [](char a, char b) { return (a >= 'A' && a <= 'Z' ? a - 'A' + 'a' : a) == b; };
-  return std::search(text.begin(), text.end(), lower_part.begin(), lower_part.end(), same) !=
-         text.end();
-}
-
 bool speaks_of_a_secret(std::string_view name) {
   constexpr std::array<std::string_view, 12> words = {
       "key",        "token", "secret", "passw",  "passphrase", "pwd",
       "credential", "auth",  "bearer", "cookie", "signature",  "private"};
   return std::any_of(words.begin(), words.end(),
-                     [&](std::string_view word) { return holds_ignoring_case(name, word); });
+                     [&](std::string_view word) { return contains_ignoring_case(name, word); });
 }
 
 /// Tokens that say by their first letters what they are, and JSON web tokens.

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <charconv>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "protocol/ascii.hpp"
 #include "protocol/upstream_text.hpp"
 
 namespace bulkhead::upstream {
@@ -61,13 +61,6 @@ bool names(const json& revisions, std::string_view revision) {
 identity identity_of(const json& info, const json& capabilities, std::string_view revision) {
   return {text_member(info, "name"), text_member(info, "title"), text_member(info, "version"),
           std::string{revision}, capabilities.is_object() && capabilities.contains("tools")};
-}
-
-std::string lower(std::string_view text) {
-  std::string result{text};
-  std::transform(result.begin(), result.end(), result.begin(),
-                 [](unsigned char byte) { return static_cast<char>(std::tolower(byte)); });
-  return result;
 }
 
 } // namespace
@@ -202,12 +195,12 @@ failure read_failure(std::string_view error) {
 }
 
 bool tells_unknown_tool(const failure& reason, std::string_view tool) {
-  const auto text = lower(reason.message);
+  const auto text = lower_case(reason.message);
   const auto says = [&](std::string_view words) { return text.find(words) != std::string::npos; };
   if (says("unknown tool") || says("no such tool") || says("tool not found")) {
     return true;
   }
-  return says("tool") && says("not found") && says(lower(tool));
+  return says("tool") && says("not found") && says(lower_case(tool));
 }
 
 expected<void> check_call_result(era generation, std::string_view result) {

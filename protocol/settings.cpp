@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "protocol/ascii.hpp"
 #include "protocol/edit_distance.hpp"
 #include "protocol/variable_expansion.hpp"
 
@@ -22,14 +23,6 @@ using std::chrono::seconds;
 constexpr std::uint64_t least_memory = 32 * mebibyte;
 constexpr std::uint64_t most_memory = 1024ULL * 1024 * mebibyte;
 constexpr double longest_timeout_seconds = 86'400;
-
-std::string lower(std::string_view text) {
-  std::string result(text);
-  for (auto& c : result) {
-    c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  }
-  return result;
-}
 
 bool is_control(char c) {
   return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
@@ -65,7 +58,7 @@ std::optional<double> parse_decimal(std::string_view text) {
 }
 
 std::optional<bool> parse_boolean(std::string_view text) {
-  auto value = lower(text);
+  auto value = lower_case(text);
   if (value == "1" || value == "true" || value == "yes") {
     return true;
   }
@@ -270,7 +263,7 @@ void read_paths(reader& from, settings& to, std::string_view home) {
 template <class T, std::size_t N>
 auto choice(const std::array<std::pair<std::string_view, T>, N>& names) {
   return [&names](std::string_view text) -> std::optional<T> {
-    auto wanted = lower(text);
+    auto wanted = lower_case(text);
     auto found = std::find_if(names.begin(), names.end(),
                               [&](const auto& entry) { return entry.first == wanted; });
     return found != names.end() ? std::optional(found->second) : std::nullopt;
@@ -367,7 +360,7 @@ expected<std::uint64_t> parse_size(std::string_view text) {
   };
   auto number_end = std::min(text.find_first_not_of("0123456789."), text.size());
   auto number = parse_decimal(text.substr(0, number_end));
-  auto unit = lower(text.substr(number_end));
+  auto unit = lower_case(text.substr(number_end));
   // Both engines take "m", "mb" and "mib" for the same binary multiple.
   for (std::string_view ending : {"ib", "b"}) {
     if (unit.size() == ending.size() + 1 && unit.ends_with(ending)) {

@@ -2,6 +2,7 @@
 #include <array>
 #include <cstdint>
 
+#include "protocol/ascii.hpp"
 #include "protocol/edit_distance.hpp"
 #include "protocol/tool_documents.hpp"
 
@@ -17,10 +18,6 @@ constexpr std::size_t most_differences = 8;
 constexpr std::size_t most_comparisons = 1000;
 constexpr std::size_t most_suggestions = 3;
 
-char lower(char c) {
-  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-}
-
 /// A name in lower case, with how often each byte (modulo 32) is in it.
 struct folded_name {
   std::array<char, longest_compared> bytes;
@@ -29,7 +26,7 @@ struct folded_name {
 
   explicit folded_name(std::string_view name) : size{name.size()} {
     for (std::size_t i = 0; i < size; ++i) {
-      bytes[i] = lower(name[i]);
+      bytes[i] = lower_case(name[i]);
       ++histogram[static_cast<unsigned char>(bytes[i]) % histogram.size()];
     }
   }

@@ -29,9 +29,9 @@ nonblocking_mode::nonblocking_mode(int fd) : fd_{fd}, flags_{::fcntl(fd, F_GETFL
   }
 }
 
-void nonblocking_mode::restore() {
+nonblocking_mode::~nonblocking_mode() {
   if (flags_ >= 0) {
-    ::fcntl(fd_, F_SETFL, std::exchange(flags_, -1));
+    ::fcntl(fd_, F_SETFL, flags_);
   }
 }
 

@@ -21,10 +21,8 @@ class nonblocking_mode {
 public:
   explicit nonblocking_mode(int fd);
   nonblocking_mode(nonblocking_mode&&) = delete;
-  ~nonblocking_mode() { restore(); }
-
-  /// To be called before the descriptor is closed.
-  void restore();
+  /// Has to come before the descriptor is closed.
+  ~nonblocking_mode();
 
 private:
   int fd_;

@@ -105,6 +105,22 @@ struct fixture : test_coordinator_fixture<actor_config> {
     consume_messages();
   }
 
+  /// A run without servers begins.
+  invocation_actor start_run(const std::string& id) {
+    registry->catalogue.answer = catalogue_ptr{std::make_shared<server_catalogue>()};
+    run_request request;
+    request.id = id;
+    request.timeout = 30s;
+    auto run = make_run_starter(sys, env, services, root)(request);
+    all.push_back(caf::actor_cast<caf::actor>(run));
+    all.push_back(sys.spawn([run](caf::event_based_actor* asking) {
+      asking->request(run, caf::infinite, run_atom::value)
+          .then([](const run_answer&) {}, [](const caf::error&) {});
+    }));
+    consume_messages();
+    return run;
+  }
+
   std::shared_ptr<scripted_session> add_session(bool hangs) {
     auto script = std::make_shared<scripted_session>();
     script->hangs = hangs;
@@ -348,18 +364,8 @@ CAF_TEST(a_session_that_died_before_it_was_known_holds_nothing_up) {
 }
 
 CAF_TEST(runs_are_made_with_sandboxes_that_the_supervisor_knows) {
-  auto starter = make_run_starter(sys, env, services, root);
   volumes->run_folder.held = true;
-  registry->catalogue.answer = catalogue_ptr{std::make_shared<server_catalogue>()};
-  run_request request;
-  request.id = "run-7";
-  request.timeout = 30s;
-  auto run = starter(request);
-  all.push_back(sys.spawn([run](caf::event_based_actor* asking) {
-    asking->request(run, caf::infinite, run_atom::value)
-        .then([](const run_answer&) {}, [](const caf::error&) {});
-  }));
-  consume_messages();
+  auto run = start_run("run-7");
   CAF_CHECK_EQUAL(volumes->made.size(), 1u);
   stop();
   // The sandbox waits for its folder, and the stop for the sandbox.
@@ -372,21 +378,11 @@ CAF_TEST(runs_are_made_with_sandboxes_that_the_supervisor_knows) {
 }
 
 CAF_TEST(a_container_goes_also_when_driver_and_folders_were_started_again_meanwhile) {
-  auto starter = make_run_starter(sys, env, services, root);
-  registry->catalogue.answer = catalogue_ptr{std::make_shared<server_catalogue>()};
   volumes->run_folder.answer = "/run/folder";
   volumes->discard.answer = caf::ok_atom::value;
   runtime->create.answer = container_handle{"id", "bulkhead-id", "/run/folder", 1, 4711, {}};
   runtime->destroy.answer = caf::ok_atom::value;
-  run_request request;
-  request.id = "run-7";
-  request.timeout = 30s;
-  auto run = starter(request);
-  all.push_back(sys.spawn([run](caf::event_based_actor* asking) {
-    asking->request(run, caf::infinite, run_atom::value)
-        .then([](const run_answer&) {}, [](const caf::error&) {});
-  }));
-  consume_messages();
+  auto run = start_run("run-7");
   CAF_CHECK_EQUAL(runtime->requests.size(), 1u);
   kill(services->get().runtime);
   kill(services->get().volumes);
@@ -403,20 +399,8 @@ CAF_TEST(a_run_takes_the_sandbox_that_waits_on_the_shelf) {
   sandbox_actor waiting = sys.spawn(scripted_sandbox, log);
   all.push_back(caf::actor_cast<caf::actor>(waiting));
   services->shelf->put(waiting);
-  registry->catalogue.answer = catalogue_ptr{std::make_shared<server_catalogue>()};
-  auto starter = make_run_starter(sys, env, services, root);
-  for (const auto* id : {"run-7", "run-8"}) {
-    run_request request;
-    request.id = id;
-    request.timeout = 30s;
-    auto run = starter(request);
-    all.push_back(caf::actor_cast<caf::actor>(run));
-    all.push_back(sys.spawn([run](caf::event_based_actor* asking) {
-      asking->request(run, caf::infinite, run_atom::value)
-          .then([](const run_answer&) {}, [](const caf::error&) {});
-    }));
-    consume_messages();
-  }
+  start_run("run-7");
+  start_run("run-8");
   CAF_REQUIRE_EQUAL(log->runs.size(), 1u);
   CAF_CHECK_EQUAL(log->runs[0].id, "run-7");
   // The other boots its own.
