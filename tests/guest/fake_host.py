@@ -140,15 +140,16 @@ class FakeHost:
         except queue.Empty:
             raise AssertionError("no frame within %s s" % timeout) from None
 
-    def start(self, code):
+    def start(self, code, **more):
+        """Send code to execute; `more` goes into the frame."""
         run_id = "run-%d" % next(self._ids)
-        self.send({"type": "execute", "id": run_id, "code": textwrap.dedent(code)})
+        self.send({"type": "execute", "id": run_id, "code": textwrap.dedent(code), **more})
         return run_id
 
-    def run(self, code, until=None):
+    def run(self, code, until=None, **more):
         """Execute code and answer its requests until `done`, or until `until(run)` holds."""
         started = time.monotonic()
-        run = self.follow(Run(), self.start(code), until)
+        run = self.follow(Run(), self.start(code, **more), until)
         run.seconds = time.monotonic() - started
         return run
 
