@@ -17,6 +17,10 @@
 
 namespace bulkhead {
 
+/// What whoever asks for a session gets that isn't there: of another owner, ended, lost and never
+/// made are all alike, so that guessing tells nothing.
+error no_such_session();
+
 /// The sessions with the timer that they send themselves.
 using python_sessions_impl_actor = python_sessions_actor::extend<
     /// Claims that have waited too long are refused.

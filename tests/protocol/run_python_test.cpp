@@ -77,7 +77,7 @@ TEST_F(run_python, the_schema_says_what_is_taken) {
 TEST_F(run_python, defaults) {
   auto result = read({{"code", "print(1)"}});
   ASSERT_TRUE(result) << result.error().message;
-  EXPECT_EQ(*result, (python_call{"print(1)", {}, std::chrono::milliseconds{30'000}}));
+  EXPECT_EQ(*result, (python_call{"print(1)", {}, std::chrono::milliseconds{30'000}, {}, false}));
 }
 
 TEST_F(run_python, null_means_not_given) {
