@@ -57,6 +57,7 @@ caf::result<session_lease> python_sessions_state::claim(session_claim& what) {
                               which.waiting.size()));
   }
   auto holder = self->current_sender(); // the promise takes it
+  watch(holder);
   auto promise = self->make_response_promise<session_lease>();
   self->delayed_send(self, what.due.remaining(self->clock().now()), tick_atom::value);
   which.waiting.push_back({std::move(what), std::move(holder), promise});
@@ -105,11 +106,16 @@ session_lease python_sessions_state::lend(sessions_map::iterator to, const sessi
     which.sandbox = nullptr;
   }
   which.lease = ++last_lease;
-  which.holder = caf::actor_cast<caf::actor_addr>(holder);
-  if (holders.insert(which.holder).second) {
-    self->monitor(which.holder);
-  }
+  which.holder = watch(holder);
   return {to->first, which.lease, which.servers, which.sandbox};
+}
+
+caf::actor_addr python_sessions_state::watch(const caf::strong_actor_ptr& holder) {
+  auto address = caf::actor_cast<caf::actor_addr>(holder);
+  if (holders.insert(address).second) {
+    self->monitor(address);
+  }
+  return address;
 }
 
 void python_sessions_state::release(const std::string& handle, std::uint64_t lease,

@@ -57,6 +57,7 @@ struct python_sessions_state {
   bool make_room();
   session_lease lend(sessions_map::iterator to, const session_claim& what,
                      const caf::strong_actor_ptr& holder);
+  caf::actor_addr watch(const caf::strong_actor_ptr& holder);
   void release(const std::string& handle, std::uint64_t lease, const sandbox_actor& sandbox);
   void lend_to_next(sessions_map::iterator which);
   void lose(sessions_map::iterator which);

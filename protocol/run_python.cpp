@@ -20,19 +20,16 @@ namespace {
 
 // The only thing about Bulkhead that a model is sure to see.
 constexpr std::string_view description =
-    "Run Python (real CPython 3) in a fresh, locked-down container without network; nothing is "
-    "kept between calls unless you ask for a `session`. You get stdout, stderr and the last expression's value: print only what you "
-    "need.\n\n"
+    "Run Python (real CPython 3) in a fresh, locked-down container without network. You get "
+    "stdout, stderr and the last expression's value: print only what you need.\n\n"
     "The code can call the user's MCP servers. Name them in `servers`; each becomes a proxy "
     "`mcp_<alias>`:\n"
     "  r = await mcp_x.some_tool(arg=1)  # dict or text; raises MCPError\n"
     "Await every call (top-level await works, asyncio.gather overlaps calls). Loop, join and "
-    "filter "
-    "in code, in one run, rather than call by call.\n\n"
-    "To find out what exists, run `from mcp import runtime` and print\n"
-    "- runtime.discovered_servers(detailed=True): every server you may name in `servers`\n"
-    "- await runtime.search_tool_docs(\"words\") or await runtime.query_tool_docs(\"x\"): tools "
-    "and "
+    "filter in code, in one run, rather than call by call.\n\n"
+    "To find out what exists, `from mcp import runtime` and print\n"
+    "- runtime.discovered_servers(detailed=True): every server you may name\n"
+    "- await runtime.search_tool_docs(\"words\") or await runtime.query_tool_docs(\"x\"): tools and "
     "signatures of the servers named in `servers`\n"
     "All helpers: resource bulkhead://capabilities or runtime.capability_summary().";
 
@@ -293,8 +290,8 @@ std::string run_python_definition(const settings& config) {
       R"("description":"MCP servers the code may call"}},)"
       R"("timeout":{{"type":"number","exclusiveMinimum":0,"maximum":{},)"
       R"("description":"Seconds; default {}"}},)"
-      R"("session":{{"type":"string","description":"\"new\" keeps the interpreter; the answer's )"
-      R"(handle continues it"}},"reset":{{"type":"boolean"}}}},)"
+      R"("session":{{"type":"string","description":"\"new\" keeps the interpreter for calls )"
+      R"(with the handle returned"}},"reset":{{"type":"boolean"}}}},)"
       R"("required":["code"],"additionalProperties":false}},)"
       R"("annotations":{{"title":"Run Python","readOnlyHint":false,"destructiveHint":true,)"
       R"("idempotentHint":false,"openWorldHint":true}}}})",

@@ -49,7 +49,7 @@ CAF_TEST(the_first_run_takes_any_sandbox_and_hands_it_back) {
   CAF_CHECK(sandbox->runs[0].keep == env->config.session_idle);
   CAF_CHECK_EQUAL(booted_would_do.size(), 1u);
   tell(done_with(0));
-  CAF_CHECK(over(run_status::success));
+  CAF_CHECK(answered(run_status::success));
   CAF_CHECK_EQUAL(answers[0].session, "handle");
   CAF_CHECK(released(true));
   CAF_CHECK_EQUAL(sandbox->ends, 0);
@@ -61,7 +61,7 @@ CAF_TEST(a_later_run_goes_on_in_the_same_sandbox) {
   CAF_CHECK_EQUAL(sandbox->runs.size(), 1u);
   CAF_CHECK(booted_would_do.empty());
   tell(done_with(1));
-  CAF_CHECK(over(run_status::error));
+  CAF_CHECK(answered(run_status::error));
   CAF_CHECK_EQUAL(answers[0].session, "handle");
   CAF_CHECK(released(true));
 }
@@ -74,7 +74,7 @@ CAF_TEST(a_run_that_takes_too_long_is_interrupted_and_the_session_lives_on) {
   CAF_CHECK(answers.empty());
   tell(guest_output{stream_id::out, "bye"});
   tell(interrupted());
-  CAF_CHECK(over(run_status::timeout));
+  CAF_CHECK(answered(run_status::timeout));
   CAF_CHECK(says("the session goes on"));
   CAF_CHECK_EQUAL(answers[0].session, "handle");
   CAF_CHECK_EQUAL(answers[0].out.head, "bye");
@@ -87,7 +87,7 @@ CAF_TEST(code_that_goes_on_after_the_interrupt_is_killed_and_the_session_lost) {
   start_code();
   pass(30s);
   pass(2s);
-  CAF_CHECK(over(run_status::timeout));
+  CAF_CHECK(answered(run_status::timeout));
   CAF_CHECK(says("was killed; the session and what it held are lost"));
   CAF_CHECK(answers[0].session.empty());
   CAF_CHECK(released(false));
@@ -105,14 +105,14 @@ CAF_TEST(a_cancelled_run_is_interrupted_and_not_killed_by_its_own_deadline) {
   pass(1s);
   CAF_CHECK(answers.empty());
   tell(interrupted());
-  CAF_CHECK(over(run_status::cancelled));
+  CAF_CHECK(answered(run_status::cancelled));
   CAF_CHECK(released(true));
 }
 
 CAF_TEST(a_new_session_whose_first_run_is_cancelled_while_it_boots_is_dropped) {
   start();
   cancel();
-  CAF_CHECK(over(run_status::cancelled));
+  CAF_CHECK(answered(run_status::cancelled));
   CAF_CHECK(released(false));
   CAF_CHECK_EQUAL(sandbox->ends, 1);
 }
@@ -125,7 +125,7 @@ CAF_TEST(a_run_that_is_cancelled_before_its_session_takes_it_is_interrupted) {
   CAF_CHECK(answers.empty());
   tell(sandbox_up{"3.13.5"});
   tell(interrupted());
-  CAF_CHECK(over(run_status::cancelled));
+  CAF_CHECK(answered(run_status::cancelled));
   CAF_CHECK(released(true));
 }
 
@@ -133,7 +133,7 @@ CAF_TEST(a_session_that_ended_before_the_run_began_gets_no_empty_interpreter) {
   continue_session();
   start();
   tell(sandbox_lost{{errc::closed, "it died"}, 0});
-  CAF_CHECK(over(run_status::session_lost));
+  CAF_CHECK(answered(run_status::session_lost));
   CAF_CHECK_EQUAL(answers[0].failure->message, no_such_session().message);
   CAF_CHECK(answers[0].session.empty());
   CAF_CHECK(released(false));
@@ -146,7 +146,7 @@ CAF_TEST(a_process_that_ends_itself_loses_the_session_also_with_status_zero) {
     world.continue_session();
     world.start_code();
     world.tell(sandbox_lost{{errc::none, {}}, status});
-    CAF_CHECK(world.over(run_status::error));
+    CAF_CHECK(world.answered(run_status::error));
     CAF_CHECK(world.says("the session and what it held are lost"));
     CAF_CHECK_EQUAL(world.answers[0].exit_code.value_or(-1), status);
     CAF_CHECK(world.released(false));
