@@ -5,10 +5,9 @@
 
 namespace bulkhead {
 
-namespace {
-
-container_spec make_spec(const driver_context& context, const std::string& id,
-                         const std::string& folder, const cgroup_limits& limits) {
+expected<container_spec> plan_container(const driver_context& context, const std::string& id,
+                                        const std::string& folder, const cgroup_limits& limits,
+                                        std::vector<std::string> command) {
   const auto& config = context.env->config;
   container_spec spec;
   spec.name = container_name(id);
@@ -23,10 +22,12 @@ container_spec make_spec(const driver_context& context, const std::string& id,
   spec.cid_file = folder + "/cid";
   spec.mounts = {{context.folders.ipc, "/ipc", true},
                  {context.folders.projects, "/projects", false}};
+  spec.command = std::move(command);
+  if (auto good = check_container_spec(spec); !good) {
+    return tl::unexpected{good.error()};
+  }
   return spec;
 }
-
-} // namespace
 
 cgroup_limits configured_limits(const settings& config) {
   return {config.memory, config.pids, config.cpus};
@@ -36,11 +37,11 @@ expected<container_launch> prepare_launch(driver_context& context, const runtime
                                           const std::string& id, const std::string& folder,
                                           const cgroup_limits& limits,
                                           std::vector<std::string> command) {
-  auto spec = make_spec(context, id, folder, limits);
-  spec.command = std::move(command);
-  if (auto good = check_container_spec(spec); !good) {
-    return tl::unexpected{good.error()};
+  auto plan = plan_container(context, id, folder, limits, std::move(command));
+  if (!plan) {
+    return tl::unexpected{plan.error()};
   }
+  const auto& spec = *plan;
   container_launch result;
   result.limits = limits;
   result.process.argv = run_arguments(facts.engine, spec);

@@ -18,6 +18,11 @@ struct container_launch {
 /// The limits that the settings ask for.
 cgroup_limits configured_limits(const settings& config);
 
+/// What a container of these settings is made of, checked. Errors: invalid_argument.
+expected<container_spec> plan_container(const driver_context& context, const std::string& id,
+                                        const std::string& folder, const cgroup_limits& limits,
+                                        std::vector<std::string> command);
+
 /// Builds the command line of a container and makes its cgroups. Errors: unavailable or
 /// invalid_argument; then nothing is left.
 expected<container_launch> prepare_launch(driver_context& context, const runtime_facts& facts,

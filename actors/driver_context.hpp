@@ -8,6 +8,7 @@
 
 #include "actors/environment.hpp"
 #include "actors/host_view.hpp"
+#include "actors/interfaces.hpp"
 #include "actors/messages.hpp"
 #include "actors/task.hpp"
 #include "protocol/container_spec.hpp"
@@ -23,7 +24,11 @@ struct driver_services {
   std::function<void(process_spec, std::string, std::chrono::milliseconds,
                      callback<finished_process>)>
       run;
-  std::function<void(process_spec, callback<child_started>)> spawn;
+  /// For a null owner the child is the driver's own; likewise with `attach`.
+  std::function<void(process_spec, child_owner_actor, callback<child_started>)> spawn;
+  std::function<void(stream_request, child_owner_actor, callback<child_started>)> attach;
+  std::function<void(socket_request, std::chrono::milliseconds, callback<socket_answer>)> call;
+  std::function<void(child_id, stream_id, std::uint64_t)> credit;
   std::function<void(child_id, std::string)> write;
   std::function<void(child_id, std::int32_t)> signal;
   std::function<void(std::string, callback<std::uint32_t>)> kill_marked;
@@ -35,6 +40,7 @@ struct driver_services {
 };
 
 class probe_session;
+class rest_service;
 
 /// What all parts of the driver share; outlives their tasks.
 struct driver_context {
@@ -43,6 +49,7 @@ struct driver_context {
   driver_services services;
   instance_folders folders;                    ///< filled in before the first container
   std::map<child_id, probe_session*> sessions; ///< the driver's own children
+  std::shared_ptr<rest_service> rest;          ///< podman's service; started when it is needed
 
   /// Runs an engine's command line. Errors: what `run` answers; an exit code isn't one.
   task<expected<finished_process>> run(std::vector<std::string> argv,

@@ -118,6 +118,12 @@ error explain_engine_failure(std::string_view action, const engine_profile& engi
                                          engine_complaint(err), advice_for(err, host))};
 }
 
+error explain_service_failure(std::string_view action, const host_view& host,
+                              std::string_view complaint) {
+  return {errc::unavailable, fmt::format("{}: podman's service: {}; {}", action, complaint,
+                                         advice_for(complaint, host))};
+}
+
 bool is_host_refusal(std::int32_t exit_code, std::string_view err) {
   // 126 also stands for a command that can't be executed, which every OCI runtime would say.
   return is_engine_exit_code(exit_code) &&

@@ -83,6 +83,31 @@ struct finished_process {
   friend bool operator==(const finished_process&, const finished_process&) = default;
 };
 
+/// One HTTP request to a service of this account that listens on a unix socket.
+struct socket_request {
+  std::string socket; ///< its path
+  std::string method;
+  std::string target; ///< path and query
+  std::string body;   ///< JSON, or empty
+  friend bool operator==(const socket_request&, const socket_request&) = default;
+};
+
+struct socket_answer {
+  std::uint32_t status = 0;
+  std::string body;    ///< at most 1 MiB
+  std::string version; ///< the header Libpod-API-Version
+  friend bool operator==(const socket_answer&, const socket_answer&) = default;
+};
+
+/// A container whose stdio is to be had through its engine's socket.
+struct stream_request {
+  std::string socket;
+  std::string attach; ///< target of the POST that turns the connection into the container's stdio
+  std::string state;  ///< target of the GET that tells how the container is
+  std::string remove; ///< target of the DELETE that kills and removes it
+  friend bool operator==(const stream_request&, const stream_request&) = default;
+};
+
 struct sandbox_up {
   std::string python;
   friend bool operator==(const sandbox_up&, const sandbox_up&) = default;
@@ -133,8 +158,8 @@ struct container_handle {
   std::string id;
   std::string name;
   std::string folder;
-  child_id child = 0;               ///< the attached CLI process
-  std::int32_t pid = 0;             ///< likewise
+  child_id child = 0;               ///< the attached CLI process, or an attached stream
+  std::int32_t pid = 0;             ///< the CLI process; 0 where there is none
   std::vector<std::string> cgroups; ///< the run's own cgroup folders (v1); empty elsewhere
   friend bool operator==(const container_handle&, const container_handle&) = default;
 };
@@ -160,7 +185,7 @@ struct constraint_row {
 struct runtime_report {
   std::string engine; ///< podman or docker
   std::string version;
-  std::string driver; ///< cli
+  std::string driver; ///< cli or rest
   std::string oci_runtime;
   std::string oci_version;
   bool rootless = false;
@@ -257,6 +282,18 @@ auto inspect(I& f, child_exited& x) {
 template <class I>
 auto inspect(I& f, finished_process& x) {
   return f(x.exit_code, x.out, x.err);
+}
+template <class I>
+auto inspect(I& f, socket_request& x) {
+  return f(x.socket, x.method, x.target, x.body);
+}
+template <class I>
+auto inspect(I& f, socket_answer& x) {
+  return f(x.status, x.body, x.version);
+}
+template <class I>
+auto inspect(I& f, stream_request& x) {
+  return f(x.socket, x.attach, x.state, x.remove);
 }
 template <class I>
 auto inspect(I& f, sandbox_up& x) {

@@ -191,6 +191,11 @@ void read_runtime(reader& from, settings& to) {
               return is_program(text, {"crun", "runc", "runsc"}) ? std::optional(std::string(text))
                                                                  : std::nullopt;
             });
+  from.take("MCP_BRIDGE_DRIVER", to.driver, "cli or rest",
+            [](std::string_view text) -> std::optional<std::string> {
+              return text == "cli" || text == "rest" ? std::optional(std::string(text))
+                                                     : std::nullopt;
+            });
   from.take("MCP_BRIDGE_IMAGE", to.image, "an image reference without spaces, e.g. localhost/x:1",
             checked_image);
   from.take("MCP_BRIDGE_RUNTIME_IDLE_TIMEOUT", to.runtime_idle_timeout,
@@ -319,6 +324,7 @@ tl::expected<settings, std::vector<error>> read_settings(const environment_looku
 std::vector<std::string> unknown_variables(const std::vector<std::string>& names) {
   static const std::vector<std::string_view> known = {"MCP_BRIDGE_RUNTIME",
                                                       "MCP_BRIDGE_OCI_RUNTIME",
+                                                      "MCP_BRIDGE_DRIVER",
                                                       "MCP_BRIDGE_IMAGE",
                                                       "MCP_BRIDGE_RUNTIME_IDLE_TIMEOUT",
                                                       "MCP_BRIDGE_TIMEOUT",

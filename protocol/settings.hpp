@@ -27,6 +27,7 @@ struct pool_sizes {
 struct settings {
   std::string runtime;     ///< MCP_BRIDGE_RUNTIME: "podman", "docker", a path, or empty: find one
   std::string oci_runtime; ///< MCP_BRIDGE_OCI_RUNTIME: "crun", "runc", a path, or empty: find one
+  std::string driver;      ///< MCP_BRIDGE_DRIVER: "cli", "rest", or empty: what suits the host
   std::string image = "localhost/bulkhead-sandbox:latest"; ///< MCP_BRIDGE_IMAGE
   std::chrono::milliseconds timeout{30'000}; ///< MCP_BRIDGE_TIMEOUT, seconds, fractions allowed
   std::chrono::milliseconds max_timeout{120'000}; ///< MCP_BRIDGE_MAX_TIMEOUT, seconds
