@@ -106,6 +106,7 @@ struct sandbox_run {
   /// What is sent to the run is charged to this; null: to the whole process's. Stays within the
   /// process.
   std::shared_ptr<memory_budget> budget;
+  std::vector<input_file> files{}; ///< to be written before the code starts
   friend bool operator==(const sandbox_run&, const sandbox_run&) = default;
 };
 
@@ -182,6 +183,7 @@ struct instance_folders {
 struct run_progress {
   std::string run;     ///< the run's id
   std::string message; ///< for people, e.g. "booting"
+  bool output = false; ///< the message is what the code wrote last
   friend bool operator==(const run_progress&, const run_progress&) = default;
 };
 
@@ -256,7 +258,7 @@ auto inspect(I& f, sandbox_lost& x) {
 }
 template <class I>
 auto inspect(I& f, sandbox_run& x) {
-  return f(x.id, x.code, x.servers, x.discovered);
+  return f(x.id, x.code, x.servers, x.discovered, x.files);
 }
 template <class I>
 auto inspect(I& f, container_request& x) {
@@ -289,7 +291,7 @@ auto inspect(I& f, instance_folders& x) {
 }
 template <class I>
 auto inspect(I& f, run_progress& x) {
-  return f(x.run, x.message);
+  return f(x.run, x.message, x.output);
 }
 template <class I>
 auto inspect(I& f, tool_call& x) {

@@ -145,8 +145,9 @@ void sandbox_state::execute(sandbox_run& what, const sandbox_owner_actor& who) {
 void sandbox_state::start_code() {
   enter(phase::running, start_budget);
   send(encode_init(run.servers, run.discovered, context.env->bounds));
-  send(encode_execute(run.id, run.code));
+  send(encode_execute(run.id, run.code, run.files));
   run.code.clear();
+  run.files.clear();
 }
 
 // -- end -----------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@
 
 #include "protocol/config_keys.hpp"
 #include "protocol/edit_distance.hpp"
+#include "protocol/input_files.hpp"
 #include "protocol/json_scan.hpp"
 #include "protocol/json_text.hpp"
 #include "protocol/policy.hpp"
@@ -20,22 +21,19 @@ namespace {
 
 // The only thing about Bulkhead that a model is sure to see.
 constexpr std::string_view description =
-    "Run Python (real CPython 3) in a fresh, locked-down container without network; nothing is "
-    "kept "
-    "between calls. You get stdout, stderr and the last expression's value: print only what you "
-    "need.\n\n"
-    "The code can call the user's MCP servers. Name them in `servers`; each becomes a proxy "
+    "Run Python (CPython 3) in a fresh, locked-down container without network; nothing is kept "
+    "between calls. You get stdout, stderr and the last expression's value: print only what "
+    "you need.\n\n"
+    "Code can call the user's MCP servers: each one named in `servers` is a proxy "
     "`mcp_<alias>`:\n"
     "  r = await mcp_x.some_tool(arg=1)  # dict or text; raises MCPError\n"
-    "Await every call (top-level await works, asyncio.gather overlaps calls). Loop, join and "
-    "filter "
-    "in code, in one run, rather than call by call.\n\n"
-    "To find out what exists, run `from mcp import runtime` and print\n"
-    "- runtime.discovered_servers(detailed=True): every server you may name in `servers`\n"
-    "- await runtime.search_tool_docs(\"words\") or await runtime.query_tool_docs(\"x\"): tools "
-    "and "
-    "signatures of the servers named in `servers`\n"
-    "All helpers: resource bulkhead://capabilities or runtime.capability_summary().";
+    "Top-level await works, asyncio.gather overlaps calls. Loop and filter in code, in one "
+    "run.\n\n"
+    "To find what exists, `from mcp import runtime`, print\n"
+    "- runtime.discovered_servers(detailed=True): servers you may name\n"
+    "- await runtime.search_tool_docs(\"words\"), runtime.query_tool_docs(\"x\"): tools of "
+    "those named\n"
+    "All helpers: resource bulkhead://capabilities or runtime.capability_summary()";
 
 /// The servers one call may name; far above any sensible use.
 constexpr std::size_t most_servers = 256;
@@ -229,12 +227,12 @@ expected<std::vector<std::string>> read_servers(std::string_view token,
 }
 
 tl::unexpected<error> unknown_argument(std::string_view name) {
-  constexpr std::array<std::string_view, 3> known = {"code", "servers", "timeout"};
+  constexpr std::array<std::string_view, 4> known = {"code", "files", "servers", "timeout"};
   name = name.substr(0, 100);
   auto likely = closest_name(name, {known.begin(), known.end()});
   auto hint = likely.empty() ? std::string{} : fmt::format(", did you mean \"{}\"?", likely);
-  return invalid(fmt::format("there is no argument \"{}\"{} run_python takes code, servers and "
-                             "timeout",
+  return invalid(fmt::format("there is no argument \"{}\"{} run_python takes code, files, servers "
+                             "and timeout",
                              name, hint.empty() ? ";" : hint));
 }
 
@@ -259,9 +257,11 @@ expected<std::string> find_server(std::string_view name, const server_catalogue&
 std::string run_python_definition(const settings& config) {
   return fmt::format(
       R"({{"name":"{}","title":"Run Python","description":{},"inputSchema":{{"type":"object",)"
-      R"("properties":{{"code":{{"type":"string","description":"Python source"}},)"
+      R"("properties":{{"code":{{"type":"string"}},)"
       R"("servers":{{"type":"array","items":{{"type":"string"}},)"
-      R"("description":"MCP servers the code may call"}},)"
+      R"("description":"Servers the code calls"}},)"
+      R"("files":{{"type":"array","items":{{"type":"object"}},)"
+      R"("description":"Put in /workspace first: {{path, text or b64}}"}},)"
       R"("timeout":{{"type":"number","exclusiveMinimum":0,"maximum":{},)"
       R"("description":"Seconds; default {}"}}}},)"
       R"("required":["code"],"additionalProperties":false}},)"
@@ -280,7 +280,8 @@ expected<python_call> read_python_call(std::string_view arguments,
     return tl::unexpected<error>(std::move(outline.error()));
   }
   for (const auto& member : outline->members) {
-    if (member.key != "code" && member.key != "servers" && member.key != "timeout") {
+    if (member.key != "code" && member.key != "servers" && member.key != "timeout" &&
+        member.key != "files") {
       return unknown_argument(member.key);
     }
   }
@@ -296,7 +297,11 @@ expected<python_call> read_python_call(std::string_view arguments,
   if (!timeout) {
     return tl::unexpected<error>(std::move(timeout.error()));
   }
-  return python_call{std::move(*code), std::move(*servers), *timeout};
+  auto files = read_input_files(outline->find("files"), bounds);
+  if (!files) {
+    return tl::unexpected<error>(std::move(files.error()));
+  }
+  return python_call{std::move(*code), std::move(*servers), *timeout, std::move(*files)};
 }
 
 } // namespace bulkhead

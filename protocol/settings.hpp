@@ -45,7 +45,9 @@ struct settings {
   bool strict = false;               ///< MCP_BRIDGE_STRICT: refuse when a limit isn't enforced
   std::uint32_t concurrent_runs = 8; ///< MCP_BRIDGE_CONCURRENT_RUNS
   pool_sizes pool;                   ///< MCP_BRIDGE_POOL: FLOOR or FLOOR:CEILING; 0: no pool
-  std::vector<std::string> remarks;  ///< worth a warning, for people
+  std::uint64_t spill = 64 * mebibyte;      ///< MCP_BRIDGE_SPILL: output kept of one run; 0: none
+  std::uint64_t artifacts = 256 * mebibyte; ///< MCP_BRIDGE_ARTIFACTS: all that is kept; 0: nothing
+  std::vector<std::string> remarks;         ///< worth a warning, for people
 };
 
 /// Looks a variable up in an environment.

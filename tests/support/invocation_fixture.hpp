@@ -67,6 +67,7 @@ struct invocation_fixture : test_coordinator_fixture<actor_config> {
                                    caf::actor_cast<caf::actor>(box),
                                    caf::actor_cast<caf::actor>(asker),
                                    caf::actor_cast<caf::actor>(library),
+                                   caf::actor_cast<caf::actor>(store),
                                    caf::actor_cast<caf::actor>(registry_actor),
                                    caf::actor_cast<caf::actor>(request.output)};
     for (const auto& [name, client] : registry->clients) {
@@ -119,7 +120,7 @@ struct invocation_fixture : test_coordinator_fixture<actor_config> {
       booted_would_do.push_back(booted_will_do);
       return ++sandboxes == 1 && first_box ? first_box : box;
     };
-    run = sys.spawn(invocation, invocation_context{env, registry_actor, library, make_sandbox},
+    run = sys.spawn(invocation, invocation_context{env, registry_actor, library, make_sandbox, store},
                     request);
     run->attach_functor([flag = terminated] { *flag = true; });
     asker = sys.spawn([this](caf::event_based_actor* asking) {
@@ -255,6 +256,7 @@ struct invocation_fixture : test_coordinator_fixture<actor_config> {
   run_request request;
   client_registry_actor registry_actor;
   tool_library_actor library;
+  artifact_store_actor store; ///< null: nothing is kept
   sandbox_actor box;
   sandbox_actor first_box; ///< in its place for the first request, when set
   std::vector<bool> booted_would_do;

@@ -24,6 +24,7 @@ scripted_invocation(scripted_run_actor::stateful_pointer<scripted_run_state> sel
       [](const guest_output&) {},
       [](const guest_call&) {},
       [](const refused_call&) {},
+      [](const guest_artifact&) {},
       [](const guest_done&) {},
       [](const sandbox_lost&) {},
       [self, run](run_atom) {
