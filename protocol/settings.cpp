@@ -11,6 +11,7 @@
 
 #include "protocol/ascii.hpp"
 #include "protocol/edit_distance.hpp"
+#include "protocol/image_profiles.hpp"
 #include "protocol/variable_expansion.hpp"
 
 namespace bulkhead {
@@ -177,7 +178,8 @@ std::optional<std::string> checked_image(std::string_view text) {
   if (text.front() == '-' || std::any_of(text.begin(), text.end(), bad)) {
     return std::nullopt;
   }
-  return std::string(text);
+  const auto* profile = find_image_profile(text);
+  return std::string(profile != nullptr ? profile->reference : text);
 }
 
 void read_runtime(reader& from, settings& to) {
@@ -191,7 +193,8 @@ void read_runtime(reader& from, settings& to) {
               return is_program(text, {"crun", "runc", "runsc"}) ? std::optional(std::string(text))
                                                                  : std::nullopt;
             });
-  from.take("MCP_BRIDGE_IMAGE", to.image, "an image reference without spaces, e.g. localhost/x:1",
+  from.take("MCP_BRIDGE_IMAGE", to.image,
+            "minimal, data or an image reference without spaces, e.g. localhost/x:1",
             checked_image);
   from.take("MCP_BRIDGE_RUNTIME_IDLE_TIMEOUT", to.runtime_idle_timeout,
             "whole seconds from 0 to 604800", [](std::string_view text) -> std::optional<seconds> {
