@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@ struct run_request {
   std::string code;
   std::vector<std::string> servers;    ///< raw names, each known and allowed, no duplicates
   std::chrono::milliseconds timeout{}; ///< for the code itself; booting doesn't count
+  std::optional<session_lease> session; ///< none: in an interpreter of its own, which ends with it
   /// Gets a `run_progress` for "booting" and "running"; null when nobody wants to know.
   run_observer_actor observer;
   /// Gets the output as it comes, besides what the answer keeps of it; null when nobody wants it.

@@ -31,6 +31,7 @@ public:
     client_registry_actor registry;
     tool_library_actor library;
     admission_actor admission;
+    python_sessions_actor sessions;
     sandbox_pool_actor pool; ///< null where none is configured
   };
 
@@ -84,6 +85,7 @@ struct supervisor_plan {
   std::function<client_registry_actor()> start_registry;
   std::function<tool_library_actor()> start_library;
   std::function<admission_actor()> start_admission;
+  std::function<python_sessions_actor()> start_sessions;
   /// Null: no sandboxes are kept booted.
   std::function<sandbox_pool_actor(const supervisor_actor& supervisor)> start_pool;
   /// A core actor is lost for good: the process must end. Called once, from the supervisor.

@@ -38,6 +38,7 @@ struct run_answer {
   /// Why there is no ordinary end: shown to the client for every status but success.
   std::optional<error> failure;
   std::vector<std::string> servers;
+  std::string session; ///< the handle under which the interpreter goes on; empty: it doesn't
   std::uint64_t duration_ms = 0;
   friend bool operator==(const run_answer&, const run_answer&) = default;
 };
@@ -49,7 +50,8 @@ enum class output_mode : std::uint8_t { compact, toon, json };
 /// success.
 ///
 /// compact: stdout as it is; then, where there is such, `[stderr]` and stderr, `=> ` and the last
-/// expression's value, the traceback, and in brackets why the run didn't succeed.
+/// expression's value, the traceback, and in brackets why the run didn't succeed and the session's
+/// handle.
 /// toon, json: the structured content in that notation.
 ///
 /// The text block and the structured content together show at most `limits::answer_total` bytes
@@ -60,7 +62,7 @@ std::string render_call_result(const run_answer& answer, output_mode mode,
                                const limits& bounds = {});
 
 /// The structured content alone, JSON text: {status, exitCode, stdout, stderr, result, error,
-/// servers, durationMs, truncated}, empty fields dropped. `result` is the value if there is one as
+/// servers, session, durationMs, truncated}, empty fields dropped. `result` is the value if there is one as
 /// JSON, else its repr as a string; `error` is {code, message} of a failure and {type, traceback}
 /// of an exception, with the exception's message if there is no failure; `truncated` has
 /// {totalBytes, omittedBytes} of each of stdout, stderr and result of which bytes are left out. At

@@ -245,6 +245,14 @@ void read_limits(reader& from, settings& to) {
   to.container_uid = user.uid;
   to.container_gid = user.gid;
   from.take_count("MCP_BRIDGE_CONCURRENT_RUNS", to.concurrent_runs, 1, 1024);
+  from.take_count("MCP_BRIDGE_SESSIONS", to.sessions, 0, 256);
+  from.take("MCP_BRIDGE_SESSION_IDLE", to.session_idle, "whole seconds from 1 to 86400, e.g. 900",
+            [](std::string_view text) -> std::optional<std::chrono::seconds> {
+              auto number = parse_whole<std::uint32_t>(text);
+              return number && *number >= 1 && *number <= longest_timeout_seconds
+                         ? std::optional(std::chrono::seconds{*number})
+                         : std::nullopt;
+            });
   from.take(
       "MCP_BRIDGE_POOL", to.pool,
       "how many sandboxes to keep booted, FLOOR or FLOOR:CEILING up to 256, e.g. 2 or 0:8; 0: none",
@@ -324,6 +332,8 @@ std::vector<std::string> unknown_variables(const std::vector<std::string>& names
                                                       "MCP_BRIDGE_CONTAINER_USER",
                                                       "MCP_BRIDGE_STATE_DIR",
                                                       "MCP_BRIDGE_CONCURRENT_RUNS",
+                                                      "MCP_BRIDGE_SESSIONS",
+                                                      "MCP_BRIDGE_SESSION_IDLE",
                                                       "MCP_BRIDGE_POOL",
                                                       "MCP_BRIDGE_OUTPUT_MODE",
                                                       "MCP_BRIDGE_LOG_LEVEL",

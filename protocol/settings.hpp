@@ -44,6 +44,8 @@ struct settings {
   bool allow_rootful = false;                                    ///< MCP_BRIDGE_ALLOW_ROOTFUL
   bool strict = false;               ///< MCP_BRIDGE_STRICT: refuse when a limit isn't enforced
   std::uint32_t concurrent_runs = 8; ///< MCP_BRIDGE_CONCURRENT_RUNS
+  std::uint32_t sessions = 8;        ///< MCP_BRIDGE_SESSIONS: kept interpreters; 0: none
+  std::chrono::seconds session_idle{900}; ///< MCP_BRIDGE_SESSION_IDLE: then it ends
   pool_sizes pool;                   ///< MCP_BRIDGE_POOL: FLOOR or FLOOR:CEILING; 0: no pool
   std::vector<std::string> remarks;  ///< worth a warning, for people
 };

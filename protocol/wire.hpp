@@ -122,7 +122,8 @@ struct server_brief {
 /// hold line ends between its tokens.
 std::string encode_init(const std::vector<server_brief>& servers,
                         const std::vector<server_brief>& discovered, const limits& bounds);
-std::string encode_execute(std::string_view run, std::string_view code);
+/// `session`: other runs may follow in the same interpreter.
+std::string encode_execute(std::string_view run, std::string_view code, bool session = false);
 std::string encode_response(std::uint64_t id, std::string_view payload);
 std::string encode_refusal(std::uint64_t id, const error& reason);
 std::string encode_cancel(std::string_view run);

@@ -29,12 +29,12 @@ std::string encode_init(const std::vector<server_brief>& servers,
                      bounds.tool_payload, bounds.output_frame);
 }
 
-std::string encode_execute(std::string_view run, std::string_view code) {
+std::string encode_execute(std::string_view run, std::string_view code, bool session) {
   std::string result = R"({"type":"execute","id":)";
   append_json_string(result, run);
   result += R"(,"code":)";
   append_json_string(result, code);
-  return result + "}\n";
+  return result + (session ? ",\"session\":true}\n" : "}\n");
 }
 
 std::string encode_response(std::uint64_t id, std::string_view payload) {
