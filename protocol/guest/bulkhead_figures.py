@@ -5,6 +5,7 @@ Loaded when code imports matplotlib, which this module itself never does.
 import io
 import os
 import sys
+import time
 from _weakref import ref as weak_reference
 
 from bulkhead_artifacts import of_this_run, send
@@ -42,6 +43,10 @@ def take_over(pyplot):
     def show(*args, **options):
         save_open(pyplot)
 
+    @wraps(pyplot.pause)
+    def pause(interval):
+        time.sleep(interval)  # it would show the figures, once for each step of an animation
+
     @wraps(save)
     def savefig(self, fname, *args, **options):
         result = save(self, fname, *args, **options)
@@ -50,6 +55,7 @@ def take_over(pyplot):
         return result
 
     pyplot.show = show
+    pyplot.pause = pause
     Figure.savefig = savefig
 
 

@@ -57,6 +57,8 @@ def close(which):
     _open.clear()
 def savefig(path):
     gcf().savefig(path)
+def pause(interval):
+    show(block=False)
 def show(*args, **options):
     """Show figures."""
     raise AssertionError("there is no window")

@@ -39,6 +39,8 @@ class Figures(GuestTest):
                 ("plt.figure(); plt.savefig('x.png')", ["figure-1.png"]),
                 ("plt.figure(); plt.show(); plt.figure(); plt.show(block=False)",
                  ["figure-1.png", "figure-2.png"]),
+                ("plt.figure(); plt.pause(0.01); plt.pause(0.01); assert plt.get_fignums()",
+                 ["figure-1.png"]),
                 ("from matplotlib.pyplot import *; figure(); show(); assert not get_fignums()",
                  ["figure-1.png"])):
             with self.subTest(code):
