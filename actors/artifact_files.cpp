@@ -68,8 +68,8 @@ bool is_about(std::string_view name) {
 }
 
 expected<unique_descriptor> make_file(int folder, const std::string& name) {
-  unique_descriptor file{::openat(folder, name.c_str(),
-                                  O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600)};
+  unique_descriptor file{
+      ::openat(folder, name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600)};
   if (!file) {
     return fail(errc::unavailable, std::strerror(errno));
   }
@@ -79,8 +79,8 @@ expected<unique_descriptor> make_file(int folder, const std::string& name) {
 std::size_t write_at(int fd, std::string_view bytes, std::uint64_t offset, int& cause) {
   std::size_t done = 0;
   while (done < bytes.size()) {
-    const auto written = ::pwrite(fd, bytes.data() + done, bytes.size() - done,
-                                  static_cast<off_t>(offset + done));
+    const auto written =
+        ::pwrite(fd, bytes.data() + done, bytes.size() - done, static_cast<off_t>(offset + done));
     if (written < 0 && errno == EINTR) {
       continue;
     }

@@ -80,8 +80,8 @@ expected<void> artifact_folder::start(const stored_run& run, open_run& of, strea
   auto data = make_file(of.folder.get(), name);
   auto about = data ? make_file(of.folder.get(), about_name(name)) : std::move(data);
   int cause = 0;
-  if (about && write_at(about->get(), std::string(stream_about_size, ' '), 0, cause) !=
-                   stream_about_size) {
+  if (about &&
+      write_at(about->get(), std::string(stream_about_size, ' '), 0, cause) != stream_about_size) {
     about = fail(errc::unavailable, std::strerror(cause));
   }
   if (!about) {
@@ -150,8 +150,9 @@ expected<void> artifact_folder::write_artifact(const open_run& of, const std::st
                                                const guest_artifact& artifact,
                                                const std::string& about) const {
   const auto folder = of.folder.get();
-  for (const auto& [name, content] : {std::pair<std::string, std::string_view>{file, artifact.bytes},
-                                      {about_name(file), about}}) {
+  for (const auto& [name, content] :
+       {std::pair<std::string, std::string_view>{file, artifact.bytes},
+        {about_name(file), about}}) {
     auto made = make_file(folder, name);
     int cause = 0;
     if (made && write_at(made->get(), content, 0, cause) < content.size()) {
@@ -335,9 +336,8 @@ artifact_usage artifact_folder::remove_run(int root, const std::string& handle) 
     return {};
   }
   const auto gone = measure_run(folder.get());
-  for_each_entry(folder.get(), [&](const std::string& name) {
-    ::unlinkat(folder.get(), name.c_str(), 0);
-  });
+  for_each_entry(folder.get(),
+                 [&](const std::string& name) { ::unlinkat(folder.get(), name.c_str(), 0); });
   ::unlinkat(root, handle.c_str(), AT_REMOVEDIR);
   return gone;
 }

@@ -1,4 +1,5 @@
-// Reading what runs left. It takes no lock: a file that goes meanwhile is as if it were gone before.
+// Reading what runs left. It takes no lock: a file that goes meanwhile is as if it were gone
+// before.
 
 #include "actors/artifact_folder.hpp"
 
@@ -34,7 +35,8 @@ std::optional<run_folder> parse_cursor(std::string_view cursor) {
   run_folder place;
   const auto dash = cursor.find('-');
   const auto number = cursor.substr(0, dash);
-  auto [end, failure] = std::from_chars(number.data(), number.data() + number.size(), place.changed);
+  auto [end, failure] =
+      std::from_chars(number.data(), number.data() + number.size(), place.changed);
   if (dash == std::string_view::npos || failure != std::errc{} ||
       end != number.data() + number.size() || !is_handle(cursor.substr(dash + 1))) {
     return std::nullopt;
@@ -72,9 +74,9 @@ std::vector<stored_entry> entries_of(int folder, const std::string& handle,
     const bool stream = about->name.empty();
     auto uri = stream ? output_uri(handle, file == "stdout" ? stream_id::out : stream_id::err)
                       : artifact_uri(handle, about->name);
-    all.push_back({file,
-                   {std::move(uri), stream ? file : about->name, about->mime_type,
-                    size_of(folder, file)}});
+    all.push_back(
+        {file,
+         {std::move(uri), stream ? file : about->name, about->mime_type, size_of(folder, file)}});
   });
   auto place = [](const stored_entry& each) {
     const bool number = each.file.front() >= '0' && each.file.front() <= '9';
@@ -106,20 +108,20 @@ std::string read_at(int fd, std::uint64_t offset, std::size_t size) {
 expected<resource_part> artifact_folder::read(const resource_range& range, std::size_t most) const {
   const auto& what = range.what;
   auto root = open_artifact_root(rules_.root, false);
-  auto folder = root && is_handle(what.handle) ? open_folder(root->get(), what.handle)
-                                               : unique_descriptor{};
+  auto folder =
+      root && is_handle(what.handle) ? open_folder(root->get(), what.handle) : unique_descriptor{};
   struct stat info {};
   if (!folder || ::fstat(folder.get(), &info) != 0 ||
       too_old(info.st_mtim.tv_sec * std::int64_t{1'000'000'000} + info.st_mtim.tv_nsec)) {
     return not_found();
   }
-  const auto file = what.stream ? std::string{to_string(*what.stream)}
-                                : file_named(folder.get(), what.artifact);
+  const auto file =
+      what.stream ? std::string{to_string(*what.stream)} : file_named(folder.get(), what.artifact);
   auto about = file.empty() ? std::nullopt : read_about(folder.get(), file);
-  unique_descriptor data{about && about->owner == range.owner
-                             ? ::openat(folder.get(), file.c_str(),
-                                        O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
-                             : -1};
+  unique_descriptor data{
+      about && about->owner == range.owner
+          ? ::openat(folder.get(), file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+          : -1};
   if (!data || ::fstat(data.get(), &info) != 0) {
     return not_found();
   }
@@ -150,8 +152,8 @@ expected<resource_page> artifact_folder::list(const std::string& owner,
   std::reverse(all.begin(), all.end());
   run_folder last;
   for (const auto& each : all) {
-    const bool before = place && std::tie(each.changed, each.handle) >=
-                                     std::tie(place->changed, place->handle);
+    const bool before =
+        place && std::tie(each.changed, each.handle) >= std::tie(place->changed, place->handle);
     auto folder = before || too_old(each.changed) ? unique_descriptor{}
                                                   : open_folder(root->get(), each.handle);
     if (!folder) {

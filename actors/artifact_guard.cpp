@@ -39,8 +39,7 @@ expected<unique_descriptor> open_artifact_root(const std::string& root, bool mak
   if (make && ::mkdir(root.c_str(), 0700) != 0 && errno != EEXIST) {
     return refused(std::strerror(errno));
   }
-  unique_descriptor folder{
-      ::open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW)};
+  unique_descriptor folder{::open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW)};
   if (!folder && errno == ENOENT && !make) {
     return fail(errc::not_found, "nothing is kept");
   }
@@ -63,8 +62,8 @@ std::vector<run_folder> run_folders(int root) {
     struct stat info {};
     if (is_handle(name) && ::fstatat(root, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 &&
         S_ISDIR(info.st_mode)) {
-      all.push_back({name, info.st_mtim.tv_sec * std::int64_t{1'000'000'000} +
-                               info.st_mtim.tv_nsec});
+      all.push_back(
+          {name, info.st_mtim.tv_sec * std::int64_t{1'000'000'000} + info.st_mtim.tv_nsec});
     }
   });
   std::sort(all.begin(), all.end(), [](const run_folder& a, const run_folder& b) {

@@ -34,6 +34,11 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(bulkhead::guest_done)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(bulkhead::run_answer)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(bulkhead::resource_range)
 
+namespace bulkhead {
+struct session_lease;
+} // namespace bulkhead
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(bulkhead::session_lease)
+
 CAF_BEGIN_TYPE_ID_BLOCK(bulkhead, caf::first_custom_type_id)
 
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::errc))
@@ -55,6 +60,7 @@ CAF_ADD_TYPE_ID(bulkhead, (bulkhead::finished_process))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::sandbox_up))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::sandbox_lost))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::sandbox_run))
+CAF_ADD_TYPE_ID(bulkhead, (bulkhead::session_claim))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::container_request))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::container_handle))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::exit_verdict))
@@ -109,6 +115,7 @@ CAF_ADD_ATOM(bulkhead, bulkhead, catalogue_atom, "catalogue")
 CAF_ADD_ATOM(bulkhead, bulkhead, client_atom, "client")
 CAF_ADD_ATOM(bulkhead, bulkhead, admit_atom, "admit")
 CAF_ADD_ATOM(bulkhead, bulkhead, release_atom, "release")
+CAF_ADD_ATOM(bulkhead, bulkhead, lease_atom, "lease")
 CAF_ADD_ATOM(bulkhead, bulkhead, run_atom, "run")
 CAF_ADD_ATOM(bulkhead, bulkhead, message_atom, "message")
 CAF_ADD_ATOM(bulkhead, bulkhead, line_atom, "line")
@@ -169,7 +176,7 @@ using sandbox_owner_actor = caf::typed_actor<
     caf::reacts_to<refused_call>,
     /// The code made something for the client.
     caf::reacts_to<guest_artifact>,
-    /// The code ended by itself.
+    /// The code ended by itself; nothing of this run follows.
     caf::reacts_to<guest_done>,
     /// The sandbox is gone without `guest_done`; nothing follows. With errc::closed it had ended
     /// before the run began, and another sandbox can take it.
@@ -180,8 +187,10 @@ using sandbox_owner_actor = caf::typed_actor<
 using sandbox_actor = child_owner_actor::extend<
     /// Boots the container; answers when it waits for its run.
     caf::replies_to<boot_atom>::with<caf::ok_atom>,
-    /// Hands the sandbox its one run; the owner gets its events and gives each guest_output,
+    /// Hands the sandbox its run; the owner gets its events and gives each guest_output,
     /// guest_call, refused_call and guest_artifact back as credit. Boots the container if need be.
+    /// It is the only one, unless the run says that the interpreter is kept: then it waits for
+    /// another after `guest_done`.
     caf::reacts_to<execute_atom, sandbox_run, sandbox_owner_actor>,
     /// The owner has dealt with that many events.
     caf::reacts_to<credit_atom, std::uint32_t>,
@@ -294,6 +303,25 @@ using admission_actor = caf::typed_actor<
     /// Gives the ticket back; also done when its holder dies.
     caf::reacts_to<release_atom, std::uint64_t>>;
 
+/// A session's interpreter, lent for one run.
+struct session_lease {
+  std::string handle;
+  std::uint64_t number = 0;         ///< of this lease, so that a stale release is told
+  std::vector<std::string> servers; ///< that the session may call, raw names
+  sandbox_actor sandbox;            ///< where it lives; null: it has yet to be made
+  friend bool operator==(const session_lease&, const session_lease&) = default;
+};
+
+/// The sessions: interpreters that are kept between runs.
+using python_sessions_actor = caf::typed_actor<
+    /// Lends an interpreter for one run, to one run at a time. Fails with closed (lost, ended, of
+    /// another owner or unknown: alike), denied (other servers than the session has), overloaded,
+    /// timeout.
+    caf::replies_to<lease_atom, session_claim>::with<session_lease>,
+    /// The run of this session under this lease is over; the interpreter lives on in the sandbox,
+    /// or the session is lost (null). Also done, as lost, when who claimed it dies.
+    caf::reacts_to<release_atom, std::string, std::uint64_t, sandbox_actor>>;
+
 /// Whoever wants a run's output while it is written.
 using output_observer_actor = caf::typed_actor<
     /// The code wrote; answered when the bytes are dealt with, and no sooner does more come.
@@ -303,7 +331,8 @@ using output_observer_actor = caf::typed_actor<
 using invocation_actor = sandbox_owner_actor::extend<
     /// Runs it; exactly one answer, whatever happens.
     caf::replies_to<run_atom>::with<run_answer>,
-    /// The client gave up: the run ends at once with status cancelled.
+    /// The client gave up: the run ends with status cancelled, at once or, in a session, when its
+    /// code has been interrupted.
     caf::reacts_to<cancel_atom>>;
 
 /// The transport side of a connection with a client. It ends after the client closed its end, or
@@ -349,6 +378,7 @@ CAF_ADD_TYPE_ID(bulkhead_handles, (bulkhead::child_owner_actor))
 CAF_ADD_TYPE_ID(bulkhead_handles, (bulkhead::sandbox_owner_actor))
 CAF_ADD_TYPE_ID(bulkhead_handles, (bulkhead::mcp_client_actor))
 CAF_ADD_TYPE_ID(bulkhead_handles, (bulkhead::sandbox_actor))
+CAF_ADD_TYPE_ID(bulkhead_handles, (bulkhead::session_lease))
 CAF_ADD_TYPE_ID(bulkhead_handles, (bulkhead::mcp_session_actor))
 
 CAF_END_TYPE_ID_BLOCK(bulkhead_handles)

@@ -25,6 +25,7 @@ struct invocation_context {
   environment_ptr env;
   client_registry_actor registry;
   tool_library_actor library;
+  std::function<python_sessions_actor()> sessions; ///< the current one: it may be started again
   /// Gives the sandbox of a run: a booted one if there is one, or always one that has yet to boot.
   std::function<sandbox_actor(bool booted_will_do)> make_sandbox;
   /// Null: nothing is kept.
@@ -43,7 +44,13 @@ struct invocation_state {
   explicit invocation_state(invocation_impl_actor::pointer self);
   invocation_impl_actor::behavior_type make_behavior();
 
-  enum class phase : std::uint8_t { fresh, booting, running, over };
+  enum class phase : std::uint8_t {
+    fresh,
+    booting,
+    running,
+    interrupting, ///< the code of a session was told to stop, so that the session lives on
+    over,
+  };
 
   /// A server that this run may call, as far as it is known.
   struct link {
@@ -70,7 +77,10 @@ struct invocation_state {
   void finished(guest_done& done);
   void lost(sandbox_lost& loss);
   void cut_short(run_status status, error reason);
+  void stop_code(run_status status, error reason);
   void finish(run_status status);
+  bool goes_on() const;
+  void leave_session();
   void take_output(guest_output& output);
   void dealt_with_call();
   void time_is_up();
@@ -92,8 +102,7 @@ struct invocation_state {
   void append_to_store(stream_id stream, std::string before, const std::string& bytes,
                        const std::function<void()>& done);
   void take_artifact(guest_artifact& artifact);
-  void store_artifact(guest_artifact& artifact,
-                      const std::shared_ptr<memory_budget::share>& share);
+  void store_artifact(guest_artifact& artifact, const std::shared_ptr<memory_budget::share>& share);
   void add_artifact(kept_artifact kept);
   void lose_artifact(std::string why);
   void keep_what_is_not_shown();
@@ -130,6 +139,9 @@ struct invocation_state {
   sandbox_actor sandbox;
   sandbox_run what; ///< kept until it runs: a booted sandbox may have died while it waited
   bool tried_another = false;
+  bool session_kept = false;                 ///< the interpreter waits for the session's next run
+  run_status stopped_as = run_status::error; ///< what the run is once its code is interrupted
+  error stopped_for;
   catalogue_ptr catalogue;
   run_rights rights;
   std::map<std::string, link> links;   ///< by raw name
@@ -152,7 +164,7 @@ struct invocation_state {
   output_capture err;
   std::uint32_t outputs_shown = 0;   ///< those that observer or store haven't dealt with
   std::uint32_t credit_withheld = 0; ///< for calls that came after such outputs
-  stored_run stored; ///< its handle is empty until something is kept
+  stored_run stored;                 ///< its handle is empty until something is kept
   spill out_spill;
   spill err_spill;
   std::uint32_t store_pending = 0; ///< requests to the store

@@ -108,8 +108,7 @@ void invocation_state::take_artifact(guest_artifact& artifact) {
   const auto size = artifact.bytes.size();
   auto share = std::make_shared<memory_budget::share>();
   std::string refused;
-  if (now != phase::running) {
-    dealt_with_call();
+  if (now != phase::running && now != phase::interrupting) {
     return;
   }
   if (!context.store) {
@@ -136,8 +135,12 @@ void invocation_state::take_artifact(guest_artifact& artifact) {
 void invocation_state::store_artifact(guest_artifact& artifact,
                                       const std::shared_ptr<memory_budget::share>& share) {
   need_handle();
-  kept_artifact kept{artifact.name, artifact.mime_type, artifact.bytes.size(),
-                     artifact_uri(stored.handle, artifact.name), {}, {}};
+  kept_artifact kept{artifact.name,
+                     artifact.mime_type,
+                     artifact.bytes.size(),
+                     artifact_uri(stored.handle, artifact.name),
+                     {},
+                     {}};
   if (kept.bytes <= context.env->bounds.image &&
       is_shown_image(artifact.mime_type, artifact.bytes)) {
     kept.image = artifact.bytes;

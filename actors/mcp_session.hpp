@@ -27,11 +27,12 @@ namespace bulkhead {
 struct session_context {
   environment_ptr env;
   admission_actor admission;
+  std::function<python_sessions_actor()> sessions; ///< the current one: it may be started again
   catalogue_ptr catalogue;
   run_starter start;
   /// Gives what keeps artifacts and outputs, as it is when asked.
   std::function<artifact_store_actor()> store{};
-  std::string owner = "local"; ///< whose these are
+  std::string owner = "local"; ///< of what this client's runs leave, and of its sessions
 };
 
 /// The session with the timer it sends itself.
@@ -88,6 +89,9 @@ struct mcp_session_state {
 
   // Runs (mcp_session_runs.cpp).
   void call_tool(const rpc_message& message, const mcp_request& request);
+  void claim_session(const std::string& run, session_claim claim);
+  void leave_session(run_in_flight& run);
+  void admit(const std::string& run);
   void admitted(const std::string& run, std::uint64_t ticket);
   void finished(const std::string& run, const run_answer& answer);
   void failed(const std::string& run, run_status status, error reason);

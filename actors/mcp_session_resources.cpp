@@ -119,7 +119,8 @@ void mcp_session_state::list_resources(const rpc_message& message, const mcp_req
               auto reason = from_caf(cause, "list resources");
               refuse(id, reason.code == errc::invalid_argument
                              ? rpc_refusal{rpc_code::invalid_params,
-                                           "Invalid cursor: use one that a list gave", {}}
+                                           "Invalid cursor: use one that a list gave",
+                                           {}}
                              : failed_read(reason));
             }
           });

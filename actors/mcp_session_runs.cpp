@@ -39,6 +39,10 @@ run_status status_of(const error& reason) {
   case errc::overloaded:
   case errc::timeout:
     return run_status::unavailable;
+  case errc::denied:
+    return run_status::validation_error;
+  case errc::closed:
+    return run_status::session_lost;
   default:
     return run_status::error;
   }
@@ -113,6 +117,48 @@ void mcp_session_state::call_tool(const rpc_message& message, const mcp_request&
   requests.emplace(message.id, id);
   runs.emplace(id, std::move(run));
   progressed(id, "queued");
+  if (arguments->session.empty()) {
+    admit(id);
+    return;
+  }
+  auto fresh = arguments->session == "new";
+  claim_session(id, {context.owner, fresh ? std::string{} : std::move(arguments->session),
+                     arguments->reset, runs[id].what.servers,
+                     deadline::at(self->clock().now() + queue_wait)});
+}
+
+void mcp_session_state::claim_session(const std::string& id, session_claim claim) {
+  self->request(context.sessions(), queue_wait + seconds{1}, lease_atom::value, std::move(claim))
+      .then(
+          [this, id](session_lease& lease) {
+            auto found = runs.find(id);
+            if (found == runs.end()) {
+              // Cancelled while it waited.
+              self->send(context.sessions(), release_atom::value, lease.handle, lease.number,
+                         lease.sandbox);
+              return;
+            }
+            found->second.what.servers = lease.servers;
+            found->second.what.session = std::move(lease);
+            admit(id);
+          },
+          [this, id](const caf::error& reason) {
+            auto why = from_caf(reason, "wait for the session");
+            auto status = status_of(why);
+            failed(id, status, std::move(why));
+          });
+}
+
+/// Ends the run's lease, unless its invocation has done so: a run that didn't begin leaves the
+/// session as it was.
+void mcp_session_state::leave_session(run_in_flight& run) {
+  if (auto lease = std::exchange(run.what.session, {})) {
+    self->send(context.sessions(), release_atom::value, lease->handle, lease->number,
+               lease->sandbox);
+  }
+}
+
+void mcp_session_state::admit(const std::string& id) {
   auto due = deadline::at(self->clock().now() + queue_wait);
   // A moment more than the deadline, so that admission itself says why.
   self->request(context.admission, queue_wait + seconds{1}, admit_atom::value, due)
@@ -139,6 +185,10 @@ void mcp_session_state::admitted(const std::string& id, std::uint64_t ticket) {
   // The invocation has its own copy now.
   run.what.code = {};
   run.what.files = {};
+  if (run.what.session) {
+    // It hands the interpreter back; should it fail to, the session is lost.
+    run.what.session->sandbox = nullptr;
+  }
   run.what.observer = nullptr;
   run.held.release();
   self->request(run.invocation, run.what.timeout + run_allowance, run_atom::value)
@@ -172,6 +222,7 @@ void mcp_session_state::finished(const std::string& id, const run_answer& answer
   }
   auto node = runs.extract(found);
   auto& run = node.mapped();
+  leave_session(run);
   if (run.invocation) {
     self->send(context.admission, release_atom::value, run.ticket);
     self->demonitor(run.invocation.address());
@@ -244,6 +295,7 @@ void mcp_session_state::cancel_run(std::map<std::string, run_in_flight>::iterato
   auto& run = found->second;
   run.request.clear();
   if (run.now == run_in_flight::stage::queued) {
+    leave_session(run);
     runs.erase(found);
     return;
   }

@@ -106,8 +106,21 @@ struct sandbox_run {
   /// What is sent to the run is charged to this; null: to the whole process's. Stays within the
   /// process.
   std::shared_ptr<memory_budget> budget;
+  /// How long the interpreter waits for another run after this one; zero: it ends with the run.
+  std::chrono::seconds keep{};
   std::vector<input_file> files{}; ///< to be written before the code starts
   friend bool operator==(const sandbox_run&, const sandbox_run&) = default;
+};
+
+/// Asks for a session's interpreter for one run.
+struct session_claim {
+  std::string owner;  ///< whose session it is; others can't claim it
+  std::string handle; ///< empty: a new session
+  bool reset = false; ///< begin afresh: what the interpreter holds is dropped
+  std::vector<std::string>
+      servers;  ///< raw names; a session that exists has its own, none means these
+  deadline due; ///< until when to wait while others run in it
+  friend bool operator==(const session_claim&, const session_claim&) = default;
 };
 
 /// What to make a container of; the driver fills in the rest from settings and its probe.
@@ -259,6 +272,10 @@ auto inspect(I& f, sandbox_lost& x) {
 template <class I>
 auto inspect(I& f, sandbox_run& x) {
   return f(x.id, x.code, x.servers, x.discovered, x.files);
+}
+template <class I>
+auto inspect(I& f, session_claim& x) {
+  return f(x.owner, x.handle, x.reset, x.servers, x.due);
 }
 template <class I>
 auto inspect(I& f, container_request& x) {

@@ -47,6 +47,7 @@ void supervisor_state::start_all() {
   add("tool library", plan.start_library, &services::library);
   add("artifact store", plan.start_store, &services::store);
   add("admission", plan.start_admission, &services::admission);
+  add("Python sessions", plan.start_sessions, &services::sessions);
   if (plan.start_pool) {
     auto start_pool = [this] { return plan.start_pool(supervisor_actor{self}); };
     add("sandbox pool", start_pool, &services::pool);
@@ -242,9 +243,12 @@ run_starter make_run_starter(caf::actor_system& system, const environment_ptr& e
   };
   return [&system, env, services, make_sandbox](const run_request& request) -> invocation_actor {
     auto all = services->get();
-    return system.spawn(invocation,
-                        invocation_context{env, all.registry, all.library, make_sandbox, all.store},
-                        request);
+    return system.spawn(
+        invocation,
+        invocation_context{env, all.registry, all.library,
+                           current(services, &service_directory::services::sessions), make_sandbox,
+                           all.store},
+        request);
   };
 }
 

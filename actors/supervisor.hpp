@@ -32,6 +32,7 @@ public:
     tool_library_actor library;
     artifact_store_actor store;
     admission_actor admission;
+    python_sessions_actor sessions;
     sandbox_pool_actor pool; ///< null where none is configured
   };
 
@@ -86,6 +87,7 @@ struct supervisor_plan {
   std::function<tool_library_actor()> start_library;
   std::function<artifact_store_actor()> start_store;
   std::function<admission_actor()> start_admission;
+  std::function<python_sessions_actor()> start_sessions;
   /// Null: no sandboxes are kept booted.
   std::function<sandbox_pool_actor(const supervisor_actor& supervisor)> start_pool;
   /// A core actor is lost for good: the process must end. Called once, from the supervisor.

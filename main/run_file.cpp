@@ -163,8 +163,7 @@ int run_file(application& app, stop_signal& stop, const command_line& line, std:
   auto answer = wait_for_answer(app, stop, request);
   auto status = exit_status(answer);
   if (line.json) {
-    return write_answer(out, printable(render_structured(with_file_uris(answer))) + "\n",
-                        status);
+    return write_answer(out, printable(render_structured(with_file_uris(answer))) + "\n", status);
   }
   tell_artifacts(answer);
   if (answer.failure) {

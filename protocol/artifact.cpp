@@ -29,8 +29,8 @@ bool has_control_characters(std::string_view text) {
   for (std::size_t at = 0; at < text.size(); ++at) {
     auto byte = static_cast<unsigned char>(text[at]);
     // C1 controls, U+0080 to U+009F, are C2 80 to C2 9F in UTF-8.
-    bool c1 = byte == 0xC2 && at + 1 < text.size() &&
-              static_cast<unsigned char>(text[at + 1]) < 0xA0;
+    bool c1 =
+        byte == 0xC2 && at + 1 < text.size() && static_cast<unsigned char>(text[at + 1]) < 0xA0;
     if (byte < 0x20 || byte == 0x7F || c1) {
       return true;
     }

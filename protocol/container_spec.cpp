@@ -16,7 +16,7 @@ constexpr std::array<std::string_view, 7> environment = {
     "HOME=/workspace",
     "LANG=C.UTF-8",
     "TMPDIR=/tmp",
-    "MPLCONFIGDIR=/workspace", // matplotlib wants a folder it can write
+    "MPLCONFIGDIR=/tmp/matplotlib", // it wants a folder that it can make or write
     "PYTHONDONTWRITEBYTECODE=1",
     "PYTHONNOUSERSITE=1",
 };

@@ -71,13 +71,12 @@ expected<std::string> read_bytes(const json& entry, std::string_view path) {
   const auto text = entry.find("text");
   const auto encoded = entry.find("b64");
   if ((text == entry.end()) == (encoded == entry.end())) {
-    return invalid(
-        fmt::format("\"{}\" needs exactly one of text and b64", shown_name(path)));
+    return invalid(fmt::format("\"{}\" needs exactly one of text and b64", shown_name(path)));
   }
   const auto& value = text != entry.end() ? *text : *encoded;
   if (!value.is_string()) {
-    return invalid(fmt::format("{} of \"{}\" must be a string", text != entry.end() ? "text" : "b64",
-                               shown_name(path)));
+    return invalid(fmt::format("{} of \"{}\" must be a string",
+                               text != entry.end() ? "text" : "b64", shown_name(path)));
   }
   if (text != entry.end()) {
     return value.get<std::string>();
@@ -127,8 +126,8 @@ expected<std::vector<input_file>> read_input_files(std::string_view token, const
     return invalid(fmt::format("it must be an array, {}", shape));
   }
   if (entries.size() > bounds.input_files) {
-    return fail(errc::too_large, fmt::format("files: {} are more than {}", entries.size(),
-                                             bounds.input_files));
+    return fail(errc::too_large,
+                fmt::format("files: {} are more than {}", entries.size(), bounds.input_files));
   }
   std::size_t size = 0;
   path_set paths;

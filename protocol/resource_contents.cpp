@@ -54,11 +54,10 @@ std::string note(std::string_view uri, const resource_part& part, std::uint64_t 
 std::string part_contents(std::string_view uri, std::uint64_t offset, resource_part part) {
   const bool text = make_text(part.bytes, offset + part.bytes.size() < part.kept);
   const auto end = offset + part.bytes.size();
-  auto items = fmt::format(
-      R"({{"uri":{},"mimeType":{},"{}":{},"_meta":{{"bulkhead/range":{}}}}})", json_quote(uri),
-      json_quote(part.mime_type), text ? "text" : "blob",
-      text ? json_quote(part.bytes) : "\"" + encode_base64(part.bytes) + "\"",
-      range_json(part, offset, end));
+  auto items = fmt::format(R"({{"uri":{},"mimeType":{},"{}":{},"_meta":{{"bulkhead/range":{}}}}})",
+                           json_quote(uri), json_quote(part.mime_type), text ? "text" : "blob",
+                           text ? json_quote(part.bytes) : "\"" + encode_base64(part.bytes) + "\"",
+                           range_json(part, offset, end));
   if (end < part.kept || part.kept < part.total) {
     items += fmt::format(R"(,{{"uri":{},"mimeType":"text/plain","text":{}}})",
                          json_quote(end < part.kept ? uri_from(uri, end) : std::string{uri}),

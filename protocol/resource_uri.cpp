@@ -42,8 +42,7 @@ std::optional<std::string> percent_decoded(std::string_view text) {
     }
     unsigned byte = 0;
     const auto* digits = text.data() + at + 1;
-    if (at + 2 >= text.size() ||
-        std::from_chars(digits, digits + 2, byte, 16).ptr != digits + 2) {
+    if (at + 2 >= text.size() || std::from_chars(digits, digits + 2, byte, 16).ptr != digits + 2) {
       return std::nullopt;
     }
     result += static_cast<char>(byte);

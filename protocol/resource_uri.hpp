@@ -16,11 +16,11 @@ namespace bulkhead {
 ///   bulkhead://artifacts/HANDLE/NAME           an artifact; its name is percent-encoded
 ///   …?offset=N&length=N                        a range of bytes of either
 struct resource_uri {
-  std::string handle;                           ///< 32 hex digits
-  std::optional<stream_id> stream;              ///< of an output
-  std::string artifact;                         ///< its name, decoded; empty for an output
+  std::string handle;              ///< 32 hex digits
+  std::optional<stream_id> stream; ///< of an output
+  std::string artifact;            ///< its name, decoded; empty for an output
   std::uint64_t offset = 0;
-  std::optional<std::uint64_t> length;          ///< as much as one read gives, when absent
+  std::optional<std::uint64_t> length; ///< as much as one read gives, when absent
   friend bool operator==(const resource_uri&, const resource_uri&) = default;
 };
 

@@ -125,6 +125,7 @@ std::string structured_json(const shown_answer& shown) {
   }
   object.add_json("error", error_json(run));
   object.add_json("servers", names_json(run.servers));
+  object.add_text("session", run.session);
   object.add_number("durationMs", run.duration_ms);
   object.add_json("truncated", truncated_json(shown));
   object.add_json("artifacts", artifacts_json(run));
@@ -203,6 +204,10 @@ std::string compact_text(const shown_answer& shown) {
   if (run.status != run_status::success) {
     start_section(text);
     text += ending_text(run);
+  }
+  if (!run.session.empty()) {
+    start_section(text);
+    text += fmt::format("[session: {}]", run.session);
   }
   return text.empty() ? "[success: no output]" : text;
 }

@@ -46,6 +46,7 @@ struct run_answer {
   /// Why there is no ordinary end: shown to the client for every status but success.
   std::optional<error> failure;
   std::vector<std::string> servers;
+  std::string session; ///< the handle under which the interpreter goes on; empty: it doesn't
   std::uint64_t duration_ms = 0;
   /// Where all of an output is kept that the answer can't show whole.
   kept_stream out_kept;
@@ -62,7 +63,8 @@ enum class output_mode : std::uint8_t { compact, toon, json };
 /// success.
 ///
 /// compact: stdout as it is; then, where there is such, `[stderr]` and stderr, `=> ` and the last
-/// expression's value, the traceback, and in brackets why the run didn't succeed.
+/// expression's value, the traceback, and in brackets why the run didn't succeed and the session's
+/// handle.
 /// toon, json: the structured content in that notation.
 ///
 /// Images among the artifacts follow as image blocks, the others, if `links` (revisions from
@@ -80,14 +82,14 @@ std::string render_call_result(const run_answer& answer, output_mode mode,
 bool shows_all_captured(const run_answer& answer, output_mode mode, const limits& bounds = {});
 
 /// The structured content alone, JSON text: {status, exitCode, stdout, stderr, result, error,
-/// servers, durationMs, truncated, artifacts}, empty fields dropped. `result` is the value if there is one as
-/// JSON, else its repr as a string; `error` is {code, message} of a failure and {type, traceback}
-/// of an exception, with the exception's message if there is no failure; `truncated` has
-/// {totalBytes, omittedBytes} of each of stdout, stderr and result of which bytes are left out,
-/// with `uri`, where all of a stream can be read; if not all of it is kept, `keptBytes` and
-/// `notKept`, the cause. `artifacts` are [{name, mimeType, bytes, uri}]; how many are kept but not
-/// told of for want of room, and how many are lost and why, is in `truncated.artifacts`. At most
-/// half of `limits::answer_total` bytes.
+/// servers, session, durationMs, truncated, artifacts}, empty fields dropped. `result` is the value
+/// if there is one as JSON, else its repr as a string; `error` is {code, message} of a failure and
+/// {type, traceback} of an exception, with the exception's message if there is no failure;
+/// `truncated` has {totalBytes, omittedBytes} of each of stdout, stderr and result of which bytes
+/// are left out, with `uri`, where all of a stream can be read; if not all of it is kept,
+/// `keptBytes` and `notKept`, the cause. `artifacts` are [{name, mimeType, bytes, uri}]; how many
+/// are kept but not told of for want of room, and how many are lost and why, is in
+/// `truncated.artifacts`. At most half of `limits::answer_total` bytes.
 std::string render_structured(const run_answer& answer, const limits& bounds = {});
 
 } // namespace bulkhead

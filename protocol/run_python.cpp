@@ -22,8 +22,9 @@ namespace {
 // The only thing about Bulkhead that a model is sure to see.
 constexpr std::string_view description =
     "Run Python (CPython 3) in a fresh, locked-down container without network; nothing is kept "
-    "between calls. You get stdout, stderr and the last expression's value: print only what "
-    "you need.\n\n"
+    "between calls unless you ask for a `session`. You get stdout, stderr and the last "
+    "expression's "
+    "value: print only what you need.\n\n"
     "Code can call the user's MCP servers: each one named in `servers` is a proxy "
     "`mcp_<alias>`:\n"
     "  r = await mcp_x.some_tool(arg=1)  # dict or text; raises MCPError\n"
@@ -39,6 +40,8 @@ constexpr std::string_view description =
 constexpr std::size_t most_servers = 256;
 /// Above any name or alias there can be.
 constexpr std::size_t longest_name_asked = 256;
+constexpr std::array<std::string_view, 6> known_arguments = {"code",    "servers", "files",
+                                                             "timeout", "session", "reset"};
 /// Names that an error text lists before it says how many more there are.
 constexpr std::size_t names_listed = 20;
 
@@ -226,14 +229,42 @@ expected<std::vector<std::string>> read_servers(std::string_view token,
   return servers;
 }
 
+/// The session that the call is for, into `call`.
+std::optional<error> read_session(const json_outline& arguments, python_call& call) {
+  auto invalid_here = [](std::string message) {
+    return error{errc::invalid_argument, std::move(message)};
+  };
+  auto session = arguments.find("session");
+  if (!session.empty() && session != "null") {
+    if (!is_json_string(session)) {
+      return invalid_here(fmt::format(
+          "session must be \"new\" or the handle that an answer gave, got {}", kind_of(session)));
+    }
+    call.session = decode_json_string(session);
+    if (call.session.empty()) {
+      return invalid_here("session is empty; pass \"new\", a handle, or leave it out");
+    }
+  }
+  auto reset = arguments.find("reset");
+  if (reset.empty() || reset == "null" || reset == "false") {
+    return std::nullopt;
+  }
+  if (reset != "true") {
+    return invalid_here(fmt::format("reset must be true or false, got {}", kind_of(reset)));
+  }
+  if (call.session.empty()) {
+    return invalid_here("reset needs a session: pass the handle of the one to begin afresh");
+  }
+  call.reset = true;
+  return std::nullopt;
+}
+
 tl::unexpected<error> unknown_argument(std::string_view name) {
-  constexpr std::array<std::string_view, 4> known = {"code", "files", "servers", "timeout"};
   name = name.substr(0, 100);
-  auto likely = closest_name(name, {known.begin(), known.end()});
+  auto likely = closest_name(name, {known_arguments.begin(), known_arguments.end()});
   auto hint = likely.empty() ? std::string{} : fmt::format(", did you mean \"{}\"?", likely);
-  return invalid(fmt::format("there is no argument \"{}\"{} run_python takes code, files, servers "
-                             "and timeout",
-                             name, hint.empty() ? ";" : hint));
+  return invalid(fmt::format("there is no argument \"{}\"{} run_python takes {}", name,
+                             hint.empty() ? ";" : hint, fmt::join(known_arguments, ", ")));
 }
 
 } // namespace
@@ -263,7 +294,9 @@ std::string run_python_definition(const settings& config) {
       R"("files":{{"type":"array","items":{{"type":"object"}},)"
       R"("description":"Put in /workspace first: {{path, text or b64}}"}},)"
       R"("timeout":{{"type":"number","exclusiveMinimum":0,"maximum":{},)"
-      R"("description":"Seconds; default {}"}}}},)"
+      R"("description":"Seconds; default {}"}},)"
+      R"("session":{{"type":"string","description":"\"new\" keeps the interpreter; the answer's )"
+      R"(handle continues it"}},"reset":{{"type":"boolean"}}}},)"
       R"("required":["code"],"additionalProperties":false}},)"
       R"("annotations":{{"title":"Run Python","readOnlyHint":false,"destructiveHint":true,)"
       R"("idempotentHint":false,"openWorldHint":true}}}})",
@@ -280,8 +313,8 @@ expected<python_call> read_python_call(std::string_view arguments,
     return tl::unexpected<error>(std::move(outline.error()));
   }
   for (const auto& member : outline->members) {
-    if (member.key != "code" && member.key != "servers" && member.key != "timeout" &&
-        member.key != "files") {
+    if (std::find(known_arguments.begin(), known_arguments.end(), member.key) ==
+        known_arguments.end()) {
       return unknown_argument(member.key);
     }
   }
@@ -297,11 +330,16 @@ expected<python_call> read_python_call(std::string_view arguments,
   if (!timeout) {
     return tl::unexpected<error>(std::move(timeout.error()));
   }
+  python_call call{std::move(*code), std::move(*servers), *timeout, {}, false, {}};
+  if (auto failure = read_session(*outline, call)) {
+    return tl::unexpected<error>(std::move(*failure));
+  }
   auto files = read_input_files(outline->find("files"), bounds);
   if (!files) {
     return tl::unexpected<error>(std::move(files.error()));
   }
-  return python_call{std::move(*code), std::move(*servers), *timeout, std::move(*files)};
+  call.files = std::move(*files);
+  return call;
 }
 
 } // namespace bulkhead

@@ -11,6 +11,7 @@
 
 #include "protocol/ascii.hpp"
 #include "protocol/edit_distance.hpp"
+#include "protocol/image_profiles.hpp"
 #include "protocol/variable_expansion.hpp"
 
 namespace bulkhead {
@@ -177,7 +178,8 @@ std::optional<std::string> checked_image(std::string_view text) {
   if (text.front() == '-' || std::any_of(text.begin(), text.end(), bad)) {
     return std::nullopt;
   }
-  return std::string(text);
+  const auto* profile = find_image_profile(text);
+  return std::string(profile != nullptr ? profile->reference : text);
 }
 
 void read_runtime(reader& from, settings& to) {
@@ -191,7 +193,8 @@ void read_runtime(reader& from, settings& to) {
               return is_program(text, {"crun", "runc", "runsc"}) ? std::optional(std::string(text))
                                                                  : std::nullopt;
             });
-  from.take("MCP_BRIDGE_IMAGE", to.image, "an image reference without spaces, e.g. localhost/x:1",
+  from.take("MCP_BRIDGE_IMAGE", to.image,
+            "minimal, data or an image reference without spaces, e.g. localhost/x:1",
             checked_image);
   from.take("MCP_BRIDGE_RUNTIME_IDLE_TIMEOUT", to.runtime_idle_timeout,
             "whole seconds from 0 to 604800", [](std::string_view text) -> std::optional<seconds> {
@@ -242,6 +245,14 @@ void read_limits(reader& from, settings& to) {
   to.container_uid = user.uid;
   to.container_gid = user.gid;
   from.take_count("MCP_BRIDGE_CONCURRENT_RUNS", to.concurrent_runs, 1, 1024);
+  from.take_count("MCP_BRIDGE_SESSIONS", to.sessions, 0, 256);
+  from.take("MCP_BRIDGE_SESSION_IDLE", to.session_idle, "whole seconds from 1 to 86400, e.g. 900",
+            [](std::string_view text) -> std::optional<std::chrono::seconds> {
+              auto number = parse_whole<std::uint32_t>(text);
+              return number && *number >= 1 && *number <= longest_timeout_seconds
+                         ? std::optional(std::chrono::seconds{*number})
+                         : std::nullopt;
+            });
   from.take(
       "MCP_BRIDGE_POOL", to.pool,
       "how many sandboxes to keep booted, FLOOR or FLOOR:CEILING up to 256, e.g. 2 or 0:8; 0: none",
@@ -332,6 +343,8 @@ std::vector<std::string> unknown_variables(const std::vector<std::string>& names
                                                       "MCP_BRIDGE_CONTAINER_USER",
                                                       "MCP_BRIDGE_STATE_DIR",
                                                       "MCP_BRIDGE_CONCURRENT_RUNS",
+                                                      "MCP_BRIDGE_SESSIONS",
+                                                      "MCP_BRIDGE_SESSION_IDLE",
                                                       "MCP_BRIDGE_POOL",
                                                       "MCP_BRIDGE_SPILL",
                                                       "MCP_BRIDGE_ARTIFACTS",

@@ -128,9 +128,9 @@ std::string artifact_blocks(const run_answer& run, bool links) {
   for (std::size_t i = 0; i < count; ++i) {
     const auto& each = run.artifacts[i];
     if (each.image.empty()) {
-      blocks += fmt::format(R"(,{{"type":"resource_link","uri":{},"name":{},"mimeType":{},"size":{}}})",
-                            json_quote(each.uri), json_quote(each.name),
-                            json_quote(each.mime_type), each.bytes);
+      blocks += fmt::format(
+          R"(,{{"type":"resource_link","uri":{},"name":{},"mimeType":{},"size":{}}})",
+          json_quote(each.uri), json_quote(each.name), json_quote(each.mime_type), each.bytes);
     }
   }
   return blocks;

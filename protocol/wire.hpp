@@ -95,8 +95,8 @@ struct guest_artifact {
   friend bool operator==(const guest_artifact&, const guest_artifact&) = default;
 };
 
-using guest_frame = std::variant<guest_ready, guest_started, guest_output, guest_call,
-                                 guest_artifact, guest_done>;
+using guest_frame =
+    std::variant<guest_ready, guest_started, guest_output, guest_call, guest_artifact, guest_done>;
 
 /// A call whose envelope was sound but whose content was not: answered to the guest by its id.
 struct refused_call {
@@ -110,8 +110,9 @@ struct refused_call {
 ///
 /// Sizes: an output frame has at most `bounds.output_frame` bytes as it travels; a call's arguments
 /// `bounds.tool_payload`, all else of a call `bounds.control_frame`; a ready frame
-/// `bounds.control_frame`; an artifact frame `bounds.line`; the result and exception of a done frame together `bounds.control_frame`
-/// once decoded and the frame `bounds.output_frame`. Exit codes are clamped to 0 … 255.
+/// `bounds.control_frame`; an artifact frame `bounds.line`; the result and exception of a done
+/// frame together `bounds.control_frame` once decoded and the frame `bounds.output_frame`. Exit
+/// codes are clamped to 0 … 255.
 ///
 /// Errors: malformed, too_large. A bad rpc_request with a usable id comes back as a `refused_call`
 /// (invalid_argument or too_large), also if the line is no valid JSON or over the scan's limits but
@@ -138,7 +139,8 @@ struct input_file {
 /// hold line ends between its tokens.
 std::string encode_init(const std::vector<server_brief>& servers,
                         const std::vector<server_brief>& discovered, const limits& bounds);
-std::string encode_execute(std::string_view run, std::string_view code,
+/// `session`: other runs may follow in the same interpreter.
+std::string encode_execute(std::string_view run, std::string_view code, bool session = false,
                            const std::vector<input_file>& files = {});
 std::string encode_response(std::uint64_t id, std::string_view payload);
 std::string encode_refusal(std::uint64_t id, const error& reason);

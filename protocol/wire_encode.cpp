@@ -32,12 +32,15 @@ std::string encode_init(const std::vector<server_brief>& servers,
                      bounds.artifact_count);
 }
 
-std::string encode_execute(std::string_view run, std::string_view code,
+std::string encode_execute(std::string_view run, std::string_view code, bool session,
                            const std::vector<input_file>& files) {
   std::string result = R"({"type":"execute","id":)";
   append_json_string(result, run);
   result += R"(,"code":)";
   append_json_string(result, code);
+  if (session) {
+    result += R"(,"session":true)";
+  }
   std::string_view before = R"(,"files":[{"path":)";
   for (const auto& file : files) {
     result += before;

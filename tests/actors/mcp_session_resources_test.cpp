@@ -138,8 +138,8 @@ CAF_TEST(lists show what runs left and go on by cursor) {
   kept->list.answer = resource_page{};
   ask(2, "resources/list", {{"cursor", "more"}});
   CAF_CHECK_EQUAL(answer(2, "/result/resources"), json::array());
-  CAF_CHECK(kept->lists == (std::vector<std::pair<std::string, std::string>>{{"local", ""},
-                                                                           {"local", "more"}}));
+  CAF_CHECK(kept->lists ==
+            (std::vector<std::pair<std::string, std::string>>{{"local", ""}, {"local", "more"}}));
   kept->list.refuse_with(errc::invalid_argument, "Invalid cursor");
   for (const auto& cursor : {json("never given"), json(""), json(7)}) {
     ask(3, "resources/list", {{"cursor", cursor}});
@@ -158,9 +158,7 @@ CAF_TEST(reads are bounded and can be cancelled) {
   CAF_CHECK_EQUAL(answer(16, "/error/code"), json(-32603));
   read(3, stdout_uri); // its id is in use
   CAF_CHECK_EQUAL(answer(3, "/error/code"), json(-32600));
-  say({{"jsonrpc", "2.0"},
-       {"method", "notifications/cancelled"},
-       {"params", {{"requestId", 5}}}});
+  say({{"jsonrpc", "2.0"}, {"method", "notifications/cancelled"}, {"params", {{"requestId", 5}}}});
   open(kept->read);
   CAF_CHECK_EQUAL(answers(4), 1u);
   CAF_CHECK_EQUAL(answers(5), 0u);

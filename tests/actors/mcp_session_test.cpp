@@ -52,6 +52,7 @@ struct fixture : test_coordinator_fixture<actor_config> {
     // They hold promises, and so themselves.
     caf::anon_send_exit(session, caf::exit_reason::user_shutdown);
     caf::anon_send_exit(context.admission, caf::exit_reason::user_shutdown);
+    caf::anon_send_exit(context.sessions(), caf::exit_reason::user_shutdown);
     consume_messages();
   }
 

@@ -10,6 +10,7 @@
 #include <caf/all.hpp>
 
 #include "actors/admission.hpp"
+#include "actors/python_sessions.hpp"
 #include "actors/tool_library.hpp"
 #include "tests/support/actor_config.hpp"
 #include "tests/support/invocation_world.hpp"
@@ -84,6 +85,9 @@ struct fixture : test_coordinator_fixture<actor_config> {
     };
     plan.start_admission = [this]() -> admission_actor {
       return started("admission", admission_actor{sys.spawn(bulkhead::admission, env)});
+    };
+    plan.start_sessions = [this]() -> python_sessions_actor {
+      return started("sessions", python_sessions_actor{sys.spawn(python_sessions, env)});
     };
     plan.fatal = [this](const std::string& what) { fatal.push_back(what); };
     root = sys.spawn(supervisor, plan);

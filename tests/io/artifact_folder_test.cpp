@@ -63,8 +63,7 @@ struct artifact_folder_test : ::testing::Test {
   }
 
   expected<resource_part> read_stream(const stored_run& run, stream_id stream = stream_id::out,
-                                      std::uint64_t offset = 0,
-                                      std::size_t most = 1 << 20) const {
+                                      std::uint64_t offset = 0, std::size_t most = 1 << 20) const {
     return store->read({run.owner, {run.handle, stream, {}, offset, {}}}, most);
   }
 

@@ -105,6 +105,11 @@ TEST(settings, an_error_names_variable_value_and_expectation) {
       "MCP_BRIDGE_RUNTIME=\"?[31m\" can't be used: expected podman, docker or an absolute path");
 }
 
+TEST(settings, takes_a_profile_for_an_image) {
+  EXPECT_EQ(read({{"MCP_BRIDGE_IMAGE", "data"}})->image, "localhost/bulkhead-sandbox:data");
+  EXPECT_EQ(read({{"MCP_BRIDGE_IMAGE", "minimal"}})->image, "localhost/bulkhead-sandbox:latest");
+}
+
 TEST(settings, refuses_bad_values) {
   const std::vector<std::pair<std::string, std::string>> bad = {
       {"MCP_BRIDGE_RUNTIME", "nerdctl"},

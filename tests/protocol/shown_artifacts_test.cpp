@@ -38,24 +38,22 @@ TEST(shown_artifacts, images_links_entries_and_lines) {
             "hi\n[artifact plot.png: image/png, 9 bytes: bulkhead://artifacts/" + handle +
                 "/plot.png]\n[artifact a b.csv: text/csv, 5 bytes: bulkhead://artifacts/" + handle +
                 "/a%20b.csv]");
-  EXPECT_EQ(result["content"][1],
-            (json{{"type", "image"},
-                  {"mimeType", "image/png"},
-                  {"data", encode_base64(answer.artifacts[0].image)}}));
+  EXPECT_EQ(result["content"][1], (json{{"type", "image"},
+                                        {"mimeType", "image/png"},
+                                        {"data", encode_base64(answer.artifacts[0].image)}}));
   EXPECT_EQ(result["content"][2], (json{{"type", "resource_link"},
                                         {"uri", answer.artifacts[1].uri},
                                         {"name", "a b.csv"},
                                         {"mimeType", "text/csv"},
                                         {"size", 5}}));
-  EXPECT_EQ(result["structuredContent"]["artifacts"],
-            (json{{{"name", "plot.png"},
-                   {"mimeType", "image/png"},
-                   {"bytes", 9},
-                   {"uri", answer.artifacts[0].uri}},
-                  {{"name", "a b.csv"},
-                   {"mimeType", "text/csv"},
-                   {"bytes", 5},
-                   {"uri", answer.artifacts[1].uri}}}));
+  EXPECT_EQ(result["structuredContent"]["artifacts"], (json{{{"name", "plot.png"},
+                                                             {"mimeType", "image/png"},
+                                                             {"bytes", 9},
+                                                             {"uri", answer.artifacts[0].uri}},
+                                                            {{"name", "a b.csv"},
+                                                             {"mimeType", "text/csv"},
+                                                             {"bytes", 5},
+                                                             {"uri", answer.artifacts[1].uri}}}));
   EXPECT_FALSE(result["structuredContent"].contains("truncated"));
 }
 
@@ -84,15 +82,15 @@ TEST(shown_artifacts, a_stream_that_is_cut_says_where_all_of_it_is) {
   answer.out_kept = {output_uri(handle, stream_id::out), {1000, "/f", {}}};
   answer.err_kept = {output_uri(handle, stream_id::err), {100, "/g", "over 100 bytes"}};
   const auto result = rendered(answer);
-  EXPECT_EQ(result["structuredContent"]["truncated"],
-            (json{{"stdout",
-                   {{"totalBytes", 1000}, {"omittedBytes", 992}, {"uri", answer.out_kept.uri}}},
-                  {"stderr",
-                   {{"totalBytes", 500},
-                    {"omittedBytes", 498},
-                    {"uri", answer.err_kept.uri},
-                    {"keptBytes", 100},
-                    {"notKept", "over 100 bytes"}}}}));
+  EXPECT_EQ(
+      result["structuredContent"]["truncated"],
+      (json{{"stdout", {{"totalBytes", 1000}, {"omittedBytes", 992}, {"uri", answer.out_kept.uri}}},
+            {"stderr",
+             {{"totalBytes", 500},
+              {"omittedBytes", 498},
+              {"uri", answer.err_kept.uri},
+              {"keptBytes", 100},
+              {"notKept", "over 100 bytes"}}}}));
   const std::string text = result["content"][0]["text"];
   EXPECT_NE(text.find("[stdout: all 1000 bytes: " + answer.out_kept.uri + "]"), std::string::npos);
   EXPECT_NE(text.find("the first 100 of 500 bytes"), std::string::npos);

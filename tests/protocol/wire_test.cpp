@@ -345,9 +345,10 @@ TEST(wire, reads_artifacts) {
   EXPECT_EQ(frame_of<guest_artifact>(
                 R"({"type":"artifact","name":"plot é.png","mimeType":"image/png","b64":"AP8K"})"),
             (guest_artifact{"plot é.png", "image/png", "\0\xFF\n"s}));
-  EXPECT_EQ(frame_of<guest_artifact>(
-                R"({"type":"artifact","name":"x","mimeType":"text/plain; charset=utf-8","b64":""})"),
-            (guest_artifact{"x", "text/plain; charset=utf-8", ""}));
+  EXPECT_EQ(
+      frame_of<guest_artifact>(
+          R"({"type":"artifact","name":"x","mimeType":"text/plain; charset=utf-8","b64":""})"),
+      (guest_artifact{"x", "text/plain; charset=utf-8", ""}));
 }
 
 TEST(wire, an_artifact_of_twelve_mebibytes_fits_into_a_line) {
@@ -382,27 +383,25 @@ TEST(wire, encodes_host_frames) {
   const std::vector<server_brief> servers = {{"my server", "my_server", "does \"x\""}};
   const auto brief =
       json{{"name", "my server"}, {"alias", "my_server"}, {"description", "does \"x\""}};
-  EXPECT_EQ(
-      decoded(encode_init(servers, {}, bounds)),
-      (json{{"type", "init"},
-            {"servers", json::array({brief})},
-            {"discovered", json::array()},
-            {"limits",
-             {{"callsInFlight", 32},
-              {"frameBytes", 16777216},
-              {"outputChunkBytes", 262144},
-              {"artifactBytes", 12582912},
-              {"artifactsBytes", 67108864},
-              {"artifacts", 64}}}}));
+  EXPECT_EQ(decoded(encode_init(servers, {}, bounds)), (json{{"type", "init"},
+                                                             {"servers", json::array({brief})},
+                                                             {"discovered", json::array()},
+                                                             {"limits",
+                                                              {{"callsInFlight", 32},
+                                                               {"frameBytes", 16777216},
+                                                               {"outputChunkBytes", 262144},
+                                                               {"artifactBytes", 12582912},
+                                                               {"artifactsBytes", 67108864},
+                                                               {"artifacts", 64}}}}));
   EXPECT_EQ(decoded(encode_execute("r1", "print('é')\n\"\"")),
             (json{{"type", "execute"}, {"id", "r1"}, {"code", "print('é')\n\"\""}}));
-  EXPECT_EQ(decoded(encode_execute("r1", "1", {{"data/in.csv", "a,b"}, {"raw", "\0\xFF"s}})),
-            (json{{"type", "execute"},
-                  {"id", "r1"},
-                  {"code", "1"},
-                  {"files",
-                   {{{"path", "data/in.csv"}, {"b64", "YSxi"}},
-                    {{"path", "raw"}, {"b64", "AP8="}}}}}));
+  EXPECT_EQ(
+      decoded(encode_execute("r1", "1", {{"data/in.csv", "a,b"}, {"raw", "\0\xFF"s}})),
+      (json{{"type", "execute"},
+            {"id", "r1"},
+            {"code", "1"},
+            {"files",
+             {{{"path", "data/in.csv"}, {"b64", "YSxi"}}, {{"path", "raw"}, {"b64", "AP8="}}}}}));
   EXPECT_EQ(decoded(encode_response(7, "[\n1,\r\n{}]")), (json{{"type", "rpc_response"},
                                                                {"id", 7},
                                                                {"success", true},

@@ -60,6 +60,7 @@ struct invocation_fixture : test_coordinator_fixture<actor_config> {
     registry_actor = sys.spawn(scripted_registry, registry);
     library = sys.spawn(tool_library);
     box = sys.spawn(scripted_sandbox, sandbox);
+    sessions_actor = sys.spawn(recording_sessions, sessions);
   }
 
   ~invocation_fixture() override {
@@ -68,6 +69,7 @@ struct invocation_fixture : test_coordinator_fixture<actor_config> {
                                    caf::actor_cast<caf::actor>(asker),
                                    caf::actor_cast<caf::actor>(library),
                                    caf::actor_cast<caf::actor>(store),
+                                   caf::actor_cast<caf::actor>(sessions_actor),
                                    caf::actor_cast<caf::actor>(registry_actor),
                                    caf::actor_cast<caf::actor>(request.output)};
     for (const auto& [name, client] : registry->clients) {
@@ -120,7 +122,9 @@ struct invocation_fixture : test_coordinator_fixture<actor_config> {
       booted_would_do.push_back(booted_will_do);
       return ++sandboxes == 1 && first_box ? first_box : box;
     };
-    run = sys.spawn(invocation, invocation_context{env, registry_actor, library, make_sandbox, store},
+    run = sys.spawn(invocation,
+                    invocation_context{env, registry_actor, library,
+                                       [this] { return sessions_actor; }, make_sandbox, store},
                     request);
     run->attach_functor([flag = terminated] { *flag = true; });
     asker = sys.spawn([this](caf::event_based_actor* asking) {
@@ -251,12 +255,14 @@ struct invocation_fixture : test_coordinator_fixture<actor_config> {
   std::shared_ptr<server_catalogue> catalogue = std::make_shared<server_catalogue>();
   std::shared_ptr<registry_script> registry = std::make_shared<registry_script>();
   std::shared_ptr<sandbox_log> sandbox = std::make_shared<sandbox_log>();
+  std::shared_ptr<sessions_log> sessions = std::make_shared<sessions_log>();
   std::map<std::string, std::shared_ptr<client_script>> servers;
   std::shared_ptr<client_script> files;
   run_request request;
   client_registry_actor registry_actor;
   tool_library_actor library;
   artifact_store_actor store; ///< null: nothing is kept
+  python_sessions_actor sessions_actor;
   sandbox_actor box;
   sandbox_actor first_box; ///< in its place for the first request, when set
   std::vector<bool> booted_would_do;

@@ -6,6 +6,7 @@
 #include <spdlog/sinks/null_sink.h>
 
 #include "actors/errors.hpp"
+#include "actors/python_sessions.hpp"
 
 namespace bulkhead::testing {
 
@@ -106,7 +107,9 @@ session_context scripted_context(caf::actor_system& system, environment_ptr env,
     run->actor = system.spawn(scripted_invocation, run);
     return invocation_actor{run->actor};
   };
-  return {std::move(env), system.spawn(scripted_admission, admission), std::move(catalogue), start};
+  python_sessions_actor sessions = system.spawn(python_sessions, env);
+  return {std::move(env), system.spawn(scripted_admission, admission),
+          [sessions] { return sessions; }, std::move(catalogue), start};
 }
 
 } // namespace bulkhead::testing
