@@ -87,6 +87,20 @@ TEST(settings, takes_every_variable) {
   EXPECT_EQ(result->concurrent_runs, 3U);
 }
 
+TEST(settings, what_runs_leave) {
+  auto result = read({});
+  ASSERT_TRUE(result);
+  EXPECT_EQ(result->spill, 64 * mebibyte);
+  EXPECT_EQ(result->artifacts, 256 * mebibyte);
+  result = read({{"MCP_BRIDGE_SPILL", "1g"}, {"MCP_BRIDGE_ARTIFACTS", "0"}});
+  ASSERT_TRUE(result);
+  EXPECT_EQ(result->spill, 1024 * mebibyte);
+  EXPECT_EQ(result->artifacts, 0U);
+  EXPECT_EQ(refusal({{"MCP_BRIDGE_SPILL", "much"}}),
+            "MCP_BRIDGE_SPILL=\"much\" can't be used: expected a size, e.g. 64m or 1g, or 0 to keep "
+            "no output");
+}
+
 TEST(settings, an_empty_variable_is_unset) {
   auto result =
       read({{"MCP_BRIDGE_TIMEOUT", ""}, {"MCP_BRIDGE_CPUS", ""}, {"MCP_BRIDGE_STATE_DIR", ""}});
