@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "actors/errors.hpp"
+#include "actors/python_sessions.hpp"
 
 namespace bulkhead {
 
@@ -95,9 +96,7 @@ bool invocation_state::goes_on() const {
 
 void invocation_state::try_another(error reason) {
   if (now == phase::booting && goes_on()) {
-    cut_short(run_status::session_lost,
-              {errc::closed, "the session ended before this run began; nothing of it ran. Start "
-                             "another with session \"new\""});
+    cut_short(run_status::session_lost, no_such_session());
   } else if (now == phase::booting && !std::exchange(tried_another, true)) {
     send_to(context.make_sandbox(false));
   } else {
@@ -189,7 +188,7 @@ void invocation_state::leave_session() {
   const auto& lease = *request.session;
   if (session_kept) {
     answer.session = lease.handle;
-  } else if (answer.failure) {
+  } else if (answer.failure && due != std::chrono::steady_clock::time_point{}) {
     answer.failure->message += "; the session and what it held are lost";
   }
   self->send(context.sessions(), release_atom::value, lease.handle, lease.number,

@@ -12,13 +12,6 @@ namespace bulkhead {
 
 namespace {
 
-/// Of another owner, ended, lost and never made: all alike, so that guessing tells nothing.
-caf::error no_such_session() {
-  return to_caf(errc::closed, "there is no such session (any more): it ended, was idle for too "
-                              "long, or made room for another. What it held is gone; start one "
-                              "with session \"new\"");
-}
-
 /// Does the session have all that the claim wants?
 bool has_servers(const std::vector<std::string>& all, const std::vector<std::string>& wanted) {
   return std::all_of(wanted.begin(), wanted.end(), [&](const auto& name) {
@@ -27,6 +20,12 @@ bool has_servers(const std::vector<std::string>& all, const std::vector<std::str
 }
 
 } // namespace
+
+error no_such_session() {
+  return {errc::closed, "there is no such session (any more): it ended, was idle for too long, or "
+                        "made room for another. What it held is gone; start one with session "
+                        "\"new\""};
+}
 
 python_sessions_state::python_sessions_state(python_sessions_impl_actor::pointer self)
     : self{self} {}
@@ -37,7 +36,7 @@ caf::result<session_lease> python_sessions_state::claim(session_claim& what) {
   }
   auto found = sessions.find(what.handle);
   if (found == sessions.end() || found->second.owner != what.owner) {
-    return no_such_session();
+    return to_caf(no_such_session());
   }
   auto& which = found->second;
   if (!has_servers(which.servers, what.servers)) {
@@ -58,9 +57,11 @@ caf::result<session_lease> python_sessions_state::claim(session_claim& what) {
                               "when they have ended",
                               which.waiting.size()));
   }
+  auto holder = self->current_sender(); // the promise takes it
+  watch(holder);
   auto promise = self->make_response_promise<session_lease>();
   self->delayed_send(self, what.due.remaining(self->clock().now()), tick_atom::value);
-  which.waiting.push_back({std::move(what), self->current_sender(), promise});
+  which.waiting.push_back({std::move(what), std::move(holder), promise});
   return promise;
 }
 
@@ -106,11 +107,16 @@ session_lease python_sessions_state::lend(sessions_map::iterator to, const sessi
     which.sandbox = nullptr;
   }
   which.lease = ++last_lease;
-  which.holder = caf::actor_cast<caf::actor_addr>(holder);
-  if (holders.insert(which.holder).second) {
-    self->monitor(which.holder);
-  }
+  which.holder = watch(holder);
   return {to->first, which.lease, which.servers, which.sandbox};
+}
+
+caf::actor_addr python_sessions_state::watch(const caf::strong_actor_ptr& holder) {
+  auto address = caf::actor_cast<caf::actor_addr>(holder);
+  if (holders.insert(address).second) {
+    self->monitor(address);
+  }
+  return address;
 }
 
 void python_sessions_state::release(const std::string& handle, std::uint64_t lease,
@@ -155,7 +161,7 @@ void python_sessions_state::lose(sessions_map::iterator which) {
     self->send(gone.sandbox, end_atom::value);
   }
   for (auto& claim : gone.waiting) {
-    claim.promise.deliver(no_such_session());
+    claim.promise.deliver(to_caf(no_such_session()));
   }
 }
 

@@ -17,6 +17,10 @@
 
 namespace bulkhead {
 
+/// What whoever asks for a session gets that isn't there: of another owner, ended, lost and never
+/// made are all alike, so that guessing tells nothing.
+error no_such_session();
+
 /// The sessions with the timer that they send themselves.
 using python_sessions_impl_actor = python_sessions_actor::extend<
     /// Claims that have waited too long are refused.
@@ -53,6 +57,7 @@ struct python_sessions_state {
   bool make_room();
   session_lease lend(sessions_map::iterator to, const session_claim& what,
                      const caf::strong_actor_ptr& holder);
+  caf::actor_addr watch(const caf::strong_actor_ptr& holder);
   void release(const std::string& handle, std::uint64_t lease, const sandbox_actor& sandbox);
   void lend_to_next(sessions_map::iterator which);
   void lose(sessions_map::iterator which);

@@ -21,20 +21,18 @@ namespace {
 
 // The only thing about Bulkhead that a model is sure to see.
 constexpr std::string_view description =
-    "Run Python (CPython 3) in a fresh, locked-down container without network; nothing is kept "
-    "between calls unless you ask for a `session`. You get stdout, stderr and the last "
-    "expression's "
-    "value: print only what you need.\n\n"
-    "Code can call the user's MCP servers: each one named in `servers` is a proxy "
+    "Run Python (CPython 3) in a fresh, locked-down container without network. You get "
+    "stdout, stderr and the last expression's value: print only what you need.\n\n"
+    "The code can call the user's MCP servers. Name them in `servers`; each becomes a proxy "
     "`mcp_<alias>`:\n"
     "  r = await mcp_x.some_tool(arg=1)  # dict or text; raises MCPError\n"
-    "Top-level await works, asyncio.gather overlaps calls. Loop and filter in code, in one "
-    "run.\n\n"
-    "To find what exists, `from mcp import runtime`, print\n"
-    "- runtime.discovered_servers(detailed=True): servers you may name\n"
-    "- await runtime.search_tool_docs(\"words\"), runtime.query_tool_docs(\"x\"): tools of "
-    "those named\n"
-    "All helpers: resource bulkhead://capabilities or runtime.capability_summary()";
+    "Await every call (top-level await works, asyncio.gather overlaps calls). Loop, join and "
+    "filter in code, in one run.\n\n"
+    "To find out what exists, `from mcp import runtime` and print\n"
+    "- runtime.discovered_servers(detailed=True): every server you may name\n"
+    "- await runtime.search_tool_docs(\"words\") or runtime.query_tool_docs(\"x\"): tools and "
+    "signatures of the servers named\n"
+    "All helpers: resource bulkhead://capabilities or runtime.capability_summary().";
 
 /// The servers one call may name; far above any sensible use.
 constexpr std::size_t most_servers = 256;
@@ -290,13 +288,13 @@ std::string run_python_definition(const settings& config) {
       R"({{"name":"{}","title":"Run Python","description":{},"inputSchema":{{"type":"object",)"
       R"("properties":{{"code":{{"type":"string"}},)"
       R"("servers":{{"type":"array","items":{{"type":"string"}},)"
-      R"("description":"Servers the code calls"}},)"
+      R"("description":"MCP servers the code may call"}},)"
       R"("files":{{"type":"array","items":{{"type":"object"}},)"
       R"("description":"Put in /workspace first: {{path, text or b64}}"}},)"
       R"("timeout":{{"type":"number","exclusiveMinimum":0,"maximum":{},)"
       R"("description":"Seconds; default {}"}},)"
-      R"("session":{{"type":"string","description":"\"new\" keeps the interpreter; the answer's )"
-      R"(handle continues it"}},"reset":{{"type":"boolean"}}}},)"
+      R"("session":{{"type":"string","description":"\"new\" keeps the interpreter for calls )"
+      R"(with the handle returned"}},"reset":{{"type":"boolean"}}}},)"
       R"("required":["code"],"additionalProperties":false}},)"
       R"("annotations":{{"title":"Run Python","readOnlyHint":false,"destructiveHint":true,)"
       R"("idempotentHint":false,"openWorldHint":true}}}})",

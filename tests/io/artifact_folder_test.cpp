@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
-using std::string_literals::operator""s;
+using namespace std::string_literals;
 
 stored_run run_number(int number, const std::string& owner = "local") {
   auto digits = std::to_string(number);

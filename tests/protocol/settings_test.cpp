@@ -64,9 +64,13 @@ TEST(settings, takes_every_variable) {
                       {"MCP_BRIDGE_ALLOW_SELF_SERVER", "yes"},
                       {"MCP_BRIDGE_ALLOW_ROOTFUL", "True"},
                       {"MCP_BRIDGE_STRICT", "1"},
+                      {"MCP_BRIDGE_SESSIONS", "0"},
+                      {"MCP_BRIDGE_SESSION_IDLE", "60"},
                       {"MCP_BRIDGE_CONCURRENT_RUNS", "3"}});
   ASSERT_TRUE(result);
   EXPECT_EQ(result->runtime, "docker");
+  EXPECT_EQ(result->sessions, 0U);
+  EXPECT_EQ(result->session_idle.count(), 60);
   EXPECT_EQ(result->oci_runtime, "/opt/bin/crun");
   EXPECT_EQ(result->image, "localhost/mine:2");
   EXPECT_EQ(result->timeout.count(), 2500);
@@ -161,6 +165,8 @@ TEST(settings, refuses_bad_values) {
       {"MCP_BRIDGE_ALLOW_SELF_SERVER", "on"},
       {"MCP_BRIDGE_ALLOW_ROOTFUL", "2"},
       {"MCP_BRIDGE_CONCURRENT_RUNS", "0"},
+      {"MCP_BRIDGE_SESSIONS", "many"},
+      {"MCP_BRIDGE_SESSION_IDLE", "0"},
   };
   for (const auto& [name, value] : bad) {
     auto message = refusal({{name, value}});

@@ -396,7 +396,7 @@ TEST(wire, encodes_host_frames) {
   EXPECT_EQ(decoded(encode_execute("r1", "print('é')\n\"\"")),
             (json{{"type", "execute"}, {"id", "r1"}, {"code", "print('é')\n\"\""}}));
   EXPECT_EQ(
-      decoded(encode_execute("r1", "1", {{"data/in.csv", "a,b"}, {"raw", "\0\xFF"s}})),
+      decoded(encode_execute("r1", "1", true, {{"data/in.csv", "a,b"}, {"raw", "\0\xFF"s}})),
       (json{{"type", "execute"},
             {"id", "r1"},
             {"code", "1"},

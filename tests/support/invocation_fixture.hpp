@@ -13,6 +13,7 @@
 #include <spdlog/sinks/ostream_sink.h>
 
 #include "actors/invocation.hpp"
+#include "actors/python_sessions.hpp"
 #include "actors/tool_library.hpp"
 #include "tests/support/actor_config.hpp"
 #include "tests/support/invocation_world.hpp"

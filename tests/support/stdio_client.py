@@ -87,8 +87,9 @@ class StdioClient:
     def notify(self, method, params=None):
         self.send({"jsonrpc": "2.0", "method": method, "params": params or {}})
 
-    def start_run(self, code, servers=(), timeout=None, meta=None):
-        arguments = {"code": code}
+    def start_run(self, code, servers=(), timeout=None, meta=None, **more):
+        """`more`: other arguments of run_python, e.g. session."""
+        arguments = {"code": code, **more}
         if servers:
             arguments["servers"] = list(servers)
         if timeout is not None:
