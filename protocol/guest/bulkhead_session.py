@@ -18,6 +18,7 @@ from bulkhead_json import encode, to_bytes
 from bulkhead_output import Pump, flush_streams, install_print, open_streams
 from bulkhead_report import Outcome, print_error
 from bulkhead_saved import SavedTools
+from bulkhead_unawaited import warn_of_unawaited
 
 INSIST_SECONDS = 0.02
 
@@ -37,11 +38,12 @@ class Session:
         self._cancelled = None  # the run that the host last asked to interrupt
         self._interruptible = False
         self._noticed = False
-        self._ending = _thread.allocate_lock()  # held to interrupt a run, and to say that it is over
+        self._ending = _thread.allocate_lock()  # held to interrupt a run, and to say it is over
         self._shelved = {}  # signal handlers of user code, between two runs
         self._sources = None
         self._saved = None
         self._main = None
+        self._workspace = None
 
     def serve(self):
         """Take frames until the host closes the channel; does not return."""
@@ -65,13 +67,16 @@ class Session:
     # Once per process
 
     def _prepare_interpreter(self):
-        self._sources = Sources()
+        self._sources = Sources(bulkhead_proxies.runtime._part)
         self._saved = bulkhead_proxies.runtime._saved = SavedTools(self._sources)
         self._main = type(sys)("__main__")
         self._main.__builtins__ = builtins
         sys.modules["__main__"] = self._main
         sys.argv = ["<run>"]
+        self._workspace = os.getcwd()
         self._extend_path()
+        os.environ.setdefault("MPLBACKEND", "Agg")
+        os.environ.setdefault("MPLCONFIGDIR", "/tmp/matplotlib")
         self._add_site_builtins()
         install_print()
         posix.register_at_fork(before=_expect_fork, after_in_child=self._disown)
@@ -81,7 +86,7 @@ class Session:
         version = "python%d.%d" % sys.version_info[:2]
         folders = ("/usr/local/lib/%s/dist-packages" % version, "/usr/lib/python3/dist-packages",
                    "%s/lib/%s/site-packages" % (sys.prefix, version))
-        sys.path.insert(0, os.getcwd())
+        sys.path.insert(0, self._workspace)
         sys.path += [folder for folder in folders if os.path.isdir(folder)]
         # Last: what a tenant keeps there must not stand in for a module of the library.
         sys.path.append("/projects")
@@ -96,7 +101,7 @@ class Session:
     def _disown(self):
         """In a forked child: the frames and the pumps belong to the parent."""
         self._channel.disowned = True
-        bulkhead_proxies.runtime.warn_of_unawaited()  # They are the parent's.
+        warn_of_unawaited()  # They are the parent's.
         for descriptor in self._descriptors.all():
             try:
                 posix.close(descriptor)
@@ -115,6 +120,9 @@ class Session:
         limits = frame.get("limits", {})
         self._channel.calls_in_flight = limits.get("callsInFlight", self._channel.calls_in_flight)
         self._channel.frame_bytes = limits.get("frameBytes", self._channel.frame_bytes)
+        self._channel.artifact_bytes = limits.get("artifactBytes", self._channel.artifact_bytes)
+        self._channel.artifacts_bytes = limits.get("artifactsBytes", self._channel.artifacts_bytes)
+        self._channel.artifacts = limits.get("artifacts", self._channel.artifacts)
         for pump in self._pumps:
             pump.frame_limit = limits.get("outputChunkBytes", pump.frame_limit)
         servers = frame["servers"]
@@ -132,7 +140,7 @@ class Session:
         earlier = _threads() if goes_on else ()
         self._begin(run_id, frame["code"])
         try:
-            self._run(frame["code"], outcome)
+            self._run(frame, outcome)
             self._finish(outcome, goes_on, earlier)
         except BaseException as late:  # of a signal, between two of the steps
             self._interruptible = False
@@ -161,7 +169,7 @@ class Session:
         # Until the host has this, it may give the run to another guest.
         self._channel.write(to_bytes(encode({"type": "started", "id": run_id})) + b"\n")
 
-    def _run(self, code, outcome):
+    def _run(self, frame, outcome):
         try:
             while self._shelved:
                 _signal.signal(*self._shelved.popitem())
@@ -169,7 +177,10 @@ class Session:
             self._interruptible = True
             if self._cancelled == self._run_id:
                 raise KeyboardInterrupt
-            outcome.succeeded(evaluate(code, self._main.__file__, self._main.__dict__,
+            if frame.get("files"):
+                bulkhead_proxies.runtime._part("bulkhead_inputs").write(frame["files"],
+                                                                       self._workspace)
+            outcome.succeeded(evaluate(frame["code"], self._main.__file__, self._main.__dict__,
                                        self._saved.offer))
         except BaseException as failure:
             outcome.ended_by(failure)
@@ -183,13 +194,21 @@ class Session:
         try:
             if not goes_on:
                 _wait_for_threads()
-                _run_exit_functions()
             elif self._cancelled != self._run_id:
                 _wait_for_threads(earlier, close_pools=False)
+            self._save_figures()
+            if not goes_on:
+                _run_exit_functions()
             _warn_of_unawaited()
             flush_streams()
         except BaseException as failure:
             outcome.ended_by(failure)
+
+    def _save_figures(self):
+        pyplot = sys.modules.get("matplotlib.pyplot")
+        if pyplot is not None and not self._channel.disowned:
+            bulkhead_proxies.runtime._part("bulkhead_figures").save_open(
+                pyplot, discard=self._cancelled == self._run_id)
 
     # Signals
 
@@ -293,7 +312,7 @@ def _executor_of(thread):
 
 
 def _warn_of_unawaited():
-    text = bulkhead_proxies.runtime.warn_of_unawaited()
+    text = warn_of_unawaited()
     if text:
         print_error(text)
 

@@ -30,6 +30,11 @@ def text_result(*texts):
     return {"content": [{"type": "text", "text": text} for text in texts]}
 
 
+def echo(payload):
+    """A handler: the tool's value is the request."""
+    return {"content": [], "structuredContent": payload}
+
+
 class Refusal(Exception):
     """Raised by a handler: the host answers with this error."""
 
@@ -64,6 +69,7 @@ class Run:
     def __init__(self):
         self.frames = []
         self.requests = []
+        self.artifacts = []
         self.done = None
         self.output = {"stdout": bytearray(), "stderr": bytearray()}
         self.seconds = None
@@ -166,6 +172,9 @@ class FakeHost:
                 elif frame["type"] == "rpc_request":
                     run.requests.append(frame["payload"])
                     self._answer(frame)
+                elif frame["type"] == "artifact":
+                    run.artifacts.append(
+                        (frame["name"], frame["mimeType"], base64.b64decode(frame["b64"])))
                 elif frame["type"] == "done":
                     assert frame["id"] == run_id, frame
                     run.done = frame
