@@ -14,6 +14,7 @@
 #include <caf/typed_actor.hpp>
 
 #include "actors/messages.hpp"
+#include "protocol/artifact.hpp"
 #include "protocol/container_spec.hpp"
 #include "protocol/error.hpp"
 #include "protocol/run_answer.hpp"
@@ -31,6 +32,7 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(bulkhead::tool_shelf_ptr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(bulkhead::tool_question)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(bulkhead::guest_done)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(bulkhead::run_answer)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(bulkhead::resource_range)
 
 namespace bulkhead {
 struct session_lease;
@@ -44,6 +46,7 @@ CAF_ADD_TYPE_ID(bulkhead, (bulkhead::error))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::stream_id))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::guest_output))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::guest_call))
+CAF_ADD_TYPE_ID(bulkhead, (bulkhead::guest_artifact))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::guest_done))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::refused_call))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::run_answer))
@@ -73,6 +76,11 @@ CAF_ADD_TYPE_ID(bulkhead, (bulkhead::documents_ptr))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::catalogue_ptr))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::tool_shelf_ptr))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::tool_question))
+CAF_ADD_TYPE_ID(bulkhead, (bulkhead::stored_run))
+CAF_ADD_TYPE_ID(bulkhead, (bulkhead::kept_bytes))
+CAF_ADD_TYPE_ID(bulkhead, (bulkhead::resource_range))
+CAF_ADD_TYPE_ID(bulkhead, (bulkhead::resource_part))
+CAF_ADD_TYPE_ID(bulkhead, (bulkhead::resource_page))
 
 CAF_ADD_ATOM(bulkhead, bulkhead, spawn_atom, "spawn")
 CAF_ADD_ATOM(bulkhead, bulkhead, write_atom, "write")
@@ -116,6 +124,11 @@ CAF_ADD_ATOM(bulkhead, bulkhead, drained_atom, "drained")
 CAF_ADD_ATOM(bulkhead, bulkhead, taken_atom, "taken")
 CAF_ADD_ATOM(bulkhead, bulkhead, stamp_atom, "stamp")
 CAF_ADD_ATOM(bulkhead, bulkhead, tick_atom, "tick")
+CAF_ADD_ATOM(bulkhead, bulkhead, append_atom, "append")
+CAF_ADD_ATOM(bulkhead, bulkhead, save_atom, "save")
+CAF_ADD_ATOM(bulkhead, bulkhead, seal_atom, "seal")
+CAF_ADD_ATOM(bulkhead, bulkhead, read_atom, "read")
+CAF_ADD_ATOM(bulkhead, bulkhead, list_atom, "list")
 
 CAF_END_TYPE_ID_BLOCK(bulkhead)
 
@@ -161,6 +174,8 @@ using sandbox_owner_actor = caf::typed_actor<
     caf::reacts_to<guest_call>,
     /// The code's call was unusable and has been refused already.
     caf::reacts_to<refused_call>,
+    /// The code made something for the client.
+    caf::reacts_to<guest_artifact>,
     /// The code ended by itself; nothing of this run follows.
     caf::reacts_to<guest_done>,
     /// The sandbox is gone without `guest_done`; nothing follows. With errc::closed it had ended
@@ -172,9 +187,10 @@ using sandbox_owner_actor = caf::typed_actor<
 using sandbox_actor = child_owner_actor::extend<
     /// Boots the container; answers when it waits for its run.
     caf::replies_to<boot_atom>::with<caf::ok_atom>,
-    /// Hands the sandbox its run; the owner gets its events and gives each guest_output, guest_call
-    /// and refused_call back as credit. Boots the container if need be. It is the only one, unless
-    /// the run says that the interpreter is kept: then it waits for another after `guest_done`.
+    /// Hands the sandbox its run; the owner gets its events and gives each guest_output,
+    /// guest_call, refused_call and guest_artifact back as credit. Boots the container if need be.
+    /// It is the only one, unless the run says that the interpreter is kept: then it waits for
+    /// another after `guest_done`.
     caf::reacts_to<execute_atom, sandbox_run, sandbox_owner_actor>,
     /// The owner has dealt with that many events.
     caf::reacts_to<credit_atom, std::uint32_t>,
@@ -261,6 +277,24 @@ using tool_library_actor = caf::typed_actor<
     /// Answers list_tools, query_tool_docs and search_tool_docs as JSON text, and a call_tool with
     /// the error that there is no such tool.
     caf::replies_to<tool_question>::with<std::string>>;
+
+/// Keeps what runs leave: artifacts, and outputs that are more than their answers show. Works on
+/// files, on a thread of its own.
+using artifact_store_actor = caf::typed_actor<
+    /// Adds to a stream of a run's output; answers what is kept of the stream so far. A stream of
+    /// which something couldn't be kept gets no more, so that what is kept is its beginning. Should
+    /// the sender die before `seal_atom`, the run's things go.
+    caf::replies_to<append_atom, stored_run, stream_id, std::string>::with<kept_bytes>,
+    /// Keeps an artifact of a run, in place of an earlier one of that name; answers the path of its
+    /// file. Fails with unavailable (the disk) or limit (the quota).
+    caf::replies_to<save_atom, stored_run, guest_artifact>::with<std::string>,
+    /// The run is over, and wrote that many bytes to stdout and stderr; what it left can be read.
+    caf::replies_to<seal_atom, stored_run, std::uint64_t, std::uint64_t>::with<caf::ok_atom>,
+    /// A part of an artifact or a stream. Fails with not_found, whatever the cause.
+    caf::replies_to<read_atom, resource_range>::with<resource_part>,
+    /// What an owner's runs left, the latest first; the cursor, if not empty, is an earlier page's.
+    /// Fails with invalid_argument for any other cursor.
+    caf::replies_to<list_atom, std::string, std::string>::with<resource_page>>;
 
 /// Bounds how many runs go on at once.
 using admission_actor = caf::typed_actor<

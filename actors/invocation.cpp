@@ -59,7 +59,8 @@ void invocation_state::begin(const catalogue_ptr& all) {
   catalogue = all;
   // The one place where a run's rights are made: what it asked for, cut down by policy.
   rights = run_rights{catalogue->rules, request.servers};
-  what = sandbox_run{request.id, std::move(request.code), {}, {}, budget, {}};
+  what = sandbox_run{request.id, std::move(request.code), {}, {}, budget,
+                     {},         std::move(request.files)};
   if (request.session) {
     what.keep = context.env->config.session_idle;
   }
@@ -210,26 +211,42 @@ void invocation_state::finish(run_status status) {
   answer.err = err.take();
   answer.duration_ms = static_cast<std::uint64_t>(
       std::chrono::duration_cast<std::chrono::milliseconds>(self->clock().now() - began).count());
-  promise.deliver(std::move(answer));
   if (sandbox && !session_kept) {
     self->send(sandbox, end_atom::value);
   }
-  self->quit();
+  keep_what_is_not_shown();
+  deliver_when_kept();
 }
 
 void invocation_state::take_output(guest_output& output) {
-  (output.stream == stream_id::out ? out : err).append(output.bytes);
-  if (!request.output) {
-    self->send(sandbox, credit_atom::value, std::uint32_t{1});
+  if (now == phase::over) {
     return;
   }
-  ++outputs_shown;
-  auto credit = [this] {
-    auto events = --outputs_shown == 0 ? 1 + std::exchange(credit_withheld, 0) : 1;
-    self->send(sandbox, credit_atom::value, events);
+  // Until whoever gets it, store and observer, has dealt with it; this function's own hold is one.
+  auto holders = std::make_shared<int>(1);
+  auto let_go = [this, holders] {
+    if (--*holders == 0) {
+      output_dealt_with();
+    }
   };
-  self->request(request.output, request.timeout, std::move(output))
-      .then([credit](caf::ok_atom) { credit(); }, [credit](const caf::error&) { credit(); });
+  ++outputs_shown;
+  const auto pending = store_pending;
+  keep_output(output, let_go);
+  *holders += store_pending > pending ? 1 : 0;
+  if (request.output) {
+    ++*holders;
+    self->request(request.output, request.timeout, std::move(output))
+        .then([let_go](caf::ok_atom) { let_go(); }, [let_go](const caf::error&) { let_go(); });
+  }
+  let_go();
+}
+
+void invocation_state::output_dealt_with() {
+  auto events = --outputs_shown == 0 ? 1 + std::exchange(credit_withheld, 0) : 1;
+  if (now != phase::over) {
+    // Else the sandbox has taken it back itself, and may be at another run.
+    self->send(sandbox, credit_atom::value, events);
+  }
 }
 
 void invocation_state::dealt_with_call() {
@@ -296,6 +313,7 @@ invocation_impl_actor::behavior_type invocation_state::make_behavior() {
                                  call.reason.message);
         }
       },
+      [this](guest_artifact& artifact) { take_artifact(artifact); },
       [this](guest_done& done) { finished(done); },
       [this](sandbox_lost& loss) { lost(loss); },
       [this](run_atom) { return run(); },
@@ -303,6 +321,7 @@ invocation_impl_actor::behavior_type invocation_state::make_behavior() {
         stop_code(run_status::cancelled, {errc::cancelled, "the client cancelled the run"});
       },
       [this](tick_atom) { time_is_up(); },
+      [this](tick_atom, run_atom) { tell_latest(); },
   };
 }
 

@@ -89,7 +89,11 @@ void mcp_session_state::call_tool(const rpc_message& message, const mcp_request&
     return;
   }
   run_in_flight run;
-  if (!env.budget->take(arguments->code.size(), run.held)) {
+  auto size = arguments->code.size();
+  for (const auto& file : arguments->files) {
+    size += file.bytes.size();
+  }
+  if (!env.budget->take(size, run.held)) {
     reply(run_status::unavailable,
           {errc::overloaded, "too much is going on at once (memory budget); try again later"});
     return;
@@ -103,7 +107,10 @@ void mcp_session_state::call_tool(const rpc_message& message, const mcp_request&
   run.what.code = std::move(arguments->code);
   run.what.servers = std::move(arguments->servers);
   run.what.timeout = arguments->timeout;
-  if (!run.progress_token.empty()) {
+  run.what.files = std::move(arguments->files);
+  run.what.owner = context.owner;
+  run.what.live = !run.progress_token.empty() || run.log_level == log_severity::debug;
+  if (run.what.live) {
     run.what.observer = mcp_session_actor{self};
   }
   auto id = run.what.id;
@@ -177,6 +184,7 @@ void mcp_session_state::admitted(const std::string& id, std::uint64_t ticket) {
   self->monitor(run.invocation);
   // The invocation has its own copy now.
   run.what.code = {};
+  run.what.files = {};
   if (run.what.session) {
     // It hands the interpreter back; should it fail to, the session is lost.
     run.what.session->sandbox = nullptr;
@@ -222,7 +230,8 @@ void mcp_session_state::finished(const std::string& id, const run_answer& answer
   if (!run.request.empty()) {
     requests.erase(run.request);
     log_end(run, answer);
-    auto rendered = render_call_result(answer, context.env->config.output);
+    auto rendered = render_call_result(answer, context.env->config.output, context.env->bounds,
+                                       run.form.structured());
     write(encode_result(run.request, call_result(rendered, run.form)));
   }
   end_if_idle();
@@ -252,6 +261,23 @@ void mcp_session_state::progressed(const std::string& id, std::string_view messa
   write(encode_notification("notifications/progress",
                             progress_params(run.progress_token, ++run.progress, message)));
   schedule_tick();
+}
+
+void mcp_session_state::wrote(const std::string& id, const std::string& text) {
+  auto found = runs.find(id);
+  if (found == runs.end() || found->second.request.empty()) {
+    return;
+  }
+  auto& run = found->second;
+  if (!run.progress_token.empty()) {
+    write(encode_notification("notifications/progress",
+                              progress_params(run.progress_token, ++run.progress, text)));
+  }
+  if (run.log_level == log_severity::debug) {
+    auto data =
+        fmt::format(R"({{"event":"output","run":"{}","text":{}}})", run.what.id, json_quote(text));
+    write(encode_notification("notifications/message", log_params(log_severity::debug, data)));
+  }
 }
 
 void mcp_session_state::log_end(const run_in_flight& run, const run_answer& answer) {
@@ -316,6 +342,7 @@ caf::typed_response_promise<caf::ok_atom> mcp_session_state::stop() {
     write(encode_result(subscription, subscription_end_result(subscription)));
   }
   requests.clear();
+  reads.clear();
   for (auto run = runs.begin(); run != runs.end();) {
     cancel_run(run++);
   }

@@ -108,16 +108,18 @@ struct sandbox_run {
   std::shared_ptr<memory_budget> budget;
   /// How long the interpreter waits for another run after this one; zero: it ends with the run.
   std::chrono::seconds keep{};
+  std::vector<input_file> files{}; ///< to be written before the code starts
   friend bool operator==(const sandbox_run&, const sandbox_run&) = default;
 };
 
 /// Asks for a session's interpreter for one run.
 struct session_claim {
-  std::string owner;                ///< whose session it is; others can't claim it
-  std::string handle;               ///< empty: a new session
-  bool reset = false;               ///< begin afresh: what the interpreter holds is dropped
-  std::vector<std::string> servers; ///< raw names; a session that exists has its own, none means these
-  deadline due;                     ///< until when to wait while others run in it
+  std::string owner;  ///< whose session it is; others can't claim it
+  std::string handle; ///< empty: a new session
+  bool reset = false; ///< begin afresh: what the interpreter holds is dropped
+  std::vector<std::string>
+      servers;  ///< raw names; a session that exists has its own, none means these
+  deadline due; ///< until when to wait while others run in it
   friend bool operator==(const session_claim&, const session_claim&) = default;
 };
 
@@ -194,6 +196,7 @@ struct instance_folders {
 struct run_progress {
   std::string run;     ///< the run's id
   std::string message; ///< for people, e.g. "booting"
+  bool output = false; ///< the message is what the code wrote last
   friend bool operator==(const run_progress&, const run_progress&) = default;
 };
 
@@ -268,7 +271,7 @@ auto inspect(I& f, sandbox_lost& x) {
 }
 template <class I>
 auto inspect(I& f, sandbox_run& x) {
-  return f(x.id, x.code, x.servers, x.discovered);
+  return f(x.id, x.code, x.servers, x.discovered, x.files);
 }
 template <class I>
 auto inspect(I& f, session_claim& x) {
@@ -305,7 +308,7 @@ auto inspect(I& f, instance_folders& x) {
 }
 template <class I>
 auto inspect(I& f, run_progress& x) {
-  return f(x.run, x.message);
+  return f(x.run, x.message, x.output);
 }
 template <class I>
 auto inspect(I& f, tool_call& x) {

@@ -41,12 +41,13 @@ caf::result<session_lease> python_sessions_state::claim(session_claim& what) {
   }
   auto& which = found->second;
   if (!has_servers(which.servers, what.servers)) {
-    return to_caf(errc::denied, fmt::format("a session's servers are fixed when it is made; this "
-                                            "one has: {}. For others start one with session "
-                                            "\"new\", or leave servers out",
-                                            which.servers.empty()
-                                                ? "none"
-                                                : fmt::format("{}", fmt::join(which.servers, ", "))));
+    return to_caf(errc::denied,
+                  fmt::format("a session's servers are fixed when it is made; this "
+                              "one has: {}. For others start one with session "
+                              "\"new\", or leave servers out",
+                              which.servers.empty()
+                                  ? "none"
+                                  : fmt::format("{}", fmt::join(which.servers, ", "))));
   }
   if (which.lease == 0) {
     return lend(found, what, self->current_sender());

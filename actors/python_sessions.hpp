@@ -61,7 +61,7 @@ struct python_sessions_state {
 
   python_sessions_impl_actor::pointer self;
   environment_ptr env;
-  sessions_map sessions; ///< by handle
+  sessions_map sessions;             ///< by handle
   std::set<caf::actor_addr> holders; ///< monitored
   std::uint64_t last_lease = 0;
 

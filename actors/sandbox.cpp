@@ -145,8 +145,9 @@ void sandbox_state::start_code() {
   enter(phase::running, start_budget);
   give_credit(stream_id::out, std::exchange(withheld, 0));
   send(encode_init(run.servers, run.discovered, context.env->bounds));
-  send(encode_execute(run.id, run.code, run.keep.count() > 0));
+  send(encode_execute(run.id, run.code, run.keep.count() > 0, run.files));
   run.code.clear();
+  run.files.clear();
 }
 
 /// The code ended and its interpreter is kept.
@@ -293,7 +294,7 @@ void sandbox_state::on_tick() {
                                           std::chrono::seconds{start_budget}.count())});
     destroy();
     break;
-  case phase::idle:   // nobody has come back to the session
+  case phase::idle: // nobody has come back to the session
   case phase::ending:
     destroy();
     break;

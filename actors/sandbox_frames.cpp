@@ -149,6 +149,8 @@ void sandbox_state::take_frame(guest_frame& frame, std::size_t cost) {
   }
   if (auto* output = std::get_if<guest_output>(&frame)) {
     tell_owner(std::move(*output), cost);
+  } else if (auto* artifact = std::get_if<guest_artifact>(&frame)) {
+    tell_owner(std::move(*artifact), cost);
   } else {
     tell_owner(std::move(std::get<guest_call>(frame)), cost);
   }

@@ -45,6 +45,7 @@ void supervisor_state::start_all() {
   add("container runtime", plan.start_runtime, &services::runtime);
   add("client registry", plan.start_registry, &services::registry);
   add("tool library", plan.start_library, &services::library);
+  add("artifact store", plan.start_store, &services::store);
   add("admission", plan.start_admission, &services::admission);
   add("Python sessions", plan.start_sessions, &services::sessions);
   if (plan.start_pool) {
@@ -242,11 +243,12 @@ run_starter make_run_starter(caf::actor_system& system, const environment_ptr& e
   };
   return [&system, env, services, make_sandbox](const run_request& request) -> invocation_actor {
     auto all = services->get();
-    return system.spawn(invocation,
-                        invocation_context{env, all.registry, all.library,
-                                           current(services, &service_directory::services::sessions),
-                                           make_sandbox},
-                        request);
+    return system.spawn(
+        invocation,
+        invocation_context{env, all.registry, all.library,
+                           current(services, &service_directory::services::sessions), make_sandbox,
+                           all.store},
+        request);
   };
 }
 

@@ -30,6 +30,7 @@ public:
     container_runtime_actor runtime;
     client_registry_actor registry;
     tool_library_actor library;
+    artifact_store_actor store;
     admission_actor admission;
     python_sessions_actor sessions;
     sandbox_pool_actor pool; ///< null where none is configured
@@ -84,6 +85,7 @@ struct supervisor_plan {
   std::function<container_runtime_actor()> start_runtime;
   std::function<client_registry_actor()> start_registry;
   std::function<tool_library_actor()> start_library;
+  std::function<artifact_store_actor()> start_store;
   std::function<admission_actor()> start_admission;
   std::function<python_sessions_actor()> start_sessions;
   /// Null: no sandboxes are kept booted.

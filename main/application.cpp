@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 
 #include "actors/admission.hpp"
+#include "actors/artifact_store.hpp"
 #include "actors/client_registry.hpp"
 #include "actors/container_runtime.hpp"
 #include "actors/process_host.hpp"
@@ -143,6 +144,10 @@ supervisor_plan application::make_plan(stop_signal& stop) {
   plan.start_library = [this]() -> tool_library_actor {
     return system_->spawn<caf::detached>(tool_library);
   };
+  // It waits for the disk.
+  plan.start_store = [this]() -> artifact_store_actor {
+    return system_->spawn<caf::detached>(artifact_store, env_);
+  };
   plan.start_admission = [this]() -> admission_actor { return system_->spawn(admission, env_); };
   plan.start_sessions = [this]() -> python_sessions_actor {
     return system_->spawn(python_sessions, env_);
@@ -176,6 +181,7 @@ application::~application() {
     for (const auto& handle : {caf::actor_cast<caf::actor>(supervisor_),
                                caf::actor_cast<caf::actor>(services_->get().sessions),
                                caf::actor_cast<caf::actor>(services_->get().admission),
+                               caf::actor_cast<caf::actor>(services_->get().store),
                                caf::actor_cast<caf::actor>(services_->get().library),
                                caf::actor_cast<caf::actor>(services_->get().registry),
                                caf::actor_cast<caf::actor>(services_->get().runtime),

@@ -35,6 +35,9 @@ public:
   io::io_thread& io() { return *io_; }
   service_directory::services services() const { return services_->get(); }
   const run_starter& starter() const { return starter_; }
+  std::function<artifact_store_actor()> store() const {
+    return current(services_, &service_directory::services::store);
+  }
   std::function<python_sessions_actor()> sessions() const {
     return current(services_, &service_directory::services::sessions);
   }

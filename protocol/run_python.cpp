@@ -10,6 +10,7 @@
 
 #include "protocol/config_keys.hpp"
 #include "protocol/edit_distance.hpp"
+#include "protocol/input_files.hpp"
 #include "protocol/json_scan.hpp"
 #include "protocol/json_text.hpp"
 #include "protocol/policy.hpp"
@@ -20,28 +21,27 @@ namespace {
 
 // The only thing about Bulkhead that a model is sure to see.
 constexpr std::string_view description =
-    "Run Python (real CPython 3) in a fresh, locked-down container without network; nothing is "
-    "kept between calls unless you ask for a `session`. You get stdout, stderr and the last expression's value: print only what you "
-    "need.\n\n"
-    "The code can call the user's MCP servers. Name them in `servers`; each becomes a proxy "
+    "Run Python (CPython 3) in a fresh, locked-down container without network; nothing is kept "
+    "between calls unless you ask for a `session`. You get stdout, stderr and the last "
+    "expression's "
+    "value: print only what you need.\n\n"
+    "Code can call the user's MCP servers: each one named in `servers` is a proxy "
     "`mcp_<alias>`:\n"
     "  r = await mcp_x.some_tool(arg=1)  # dict or text; raises MCPError\n"
-    "Await every call (top-level await works, asyncio.gather overlaps calls). Loop, join and "
-    "filter "
-    "in code, in one run, rather than call by call.\n\n"
-    "To find out what exists, run `from mcp import runtime` and print\n"
-    "- runtime.discovered_servers(detailed=True): every server you may name in `servers`\n"
-    "- await runtime.search_tool_docs(\"words\") or await runtime.query_tool_docs(\"x\"): tools "
-    "and "
-    "signatures of the servers named in `servers`\n"
-    "All helpers: resource bulkhead://capabilities or runtime.capability_summary().";
+    "Top-level await works, asyncio.gather overlaps calls. Loop and filter in code, in one "
+    "run.\n\n"
+    "To find what exists, `from mcp import runtime`, print\n"
+    "- runtime.discovered_servers(detailed=True): servers you may name\n"
+    "- await runtime.search_tool_docs(\"words\"), runtime.query_tool_docs(\"x\"): tools of "
+    "those named\n"
+    "All helpers: resource bulkhead://capabilities or runtime.capability_summary()";
 
 /// The servers one call may name; far above any sensible use.
 constexpr std::size_t most_servers = 256;
 /// Above any name or alias there can be.
 constexpr std::size_t longest_name_asked = 256;
-constexpr std::array<std::string_view, 5> known_arguments = {"code", "servers", "timeout",
-                                                             "session", "reset"};
+constexpr std::array<std::string_view, 6> known_arguments = {"code",    "servers", "files",
+                                                             "timeout", "session", "reset"};
 /// Names that an error text lists before it says how many more there are.
 constexpr std::size_t names_listed = 20;
 
@@ -288,9 +288,11 @@ expected<std::string> find_server(std::string_view name, const server_catalogue&
 std::string run_python_definition(const settings& config) {
   return fmt::format(
       R"({{"name":"{}","title":"Run Python","description":{},"inputSchema":{{"type":"object",)"
-      R"("properties":{{"code":{{"type":"string","description":"Python source"}},)"
+      R"("properties":{{"code":{{"type":"string"}},)"
       R"("servers":{{"type":"array","items":{{"type":"string"}},)"
-      R"("description":"MCP servers the code may call"}},)"
+      R"("description":"Servers the code calls"}},)"
+      R"("files":{{"type":"array","items":{{"type":"object"}},)"
+      R"("description":"Put in /workspace first: {{path, text or b64}}"}},)"
       R"("timeout":{{"type":"number","exclusiveMinimum":0,"maximum":{},)"
       R"("description":"Seconds; default {}"}},)"
       R"("session":{{"type":"string","description":"\"new\" keeps the interpreter; the answer's )"
@@ -328,10 +330,15 @@ expected<python_call> read_python_call(std::string_view arguments,
   if (!timeout) {
     return tl::unexpected<error>(std::move(timeout.error()));
   }
-  python_call call{std::move(*code), std::move(*servers), *timeout, {}, false};
+  python_call call{std::move(*code), std::move(*servers), *timeout, {}, false, {}};
   if (auto failure = read_session(*outline, call)) {
     return tl::unexpected<error>(std::move(*failure));
   }
+  auto files = read_input_files(outline->find("files"), bounds);
+  if (!files) {
+    return tl::unexpected<error>(std::move(files.error()));
+  }
+  call.files = std::move(*files);
   return call;
 }
 

@@ -259,6 +259,16 @@ void read_limits(reader& from, settings& to) {
       parse_pool);
 }
 
+void read_store(reader& from, settings& to) {
+  auto size = [](std::string_view text) -> std::optional<std::uint64_t> {
+    auto bytes = parse_size(text);
+    return bytes ? std::optional(*bytes) : std::nullopt;
+  };
+  from.take("MCP_BRIDGE_SPILL", to.spill, "a size, e.g. 64m or 1g, or 0 to keep no output", size);
+  from.take("MCP_BRIDGE_ARTIFACTS", to.artifacts, "a size, e.g. 256m or 2g, or 0 to keep nothing",
+            size);
+}
+
 void read_paths(reader& from, settings& to, std::string_view home) {
   auto state_dir = from.value("MCP_BRIDGE_STATE_DIR").value_or("~/MCPs");
   to.state_dir = expand_home(state_dir, home);
@@ -306,6 +316,7 @@ tl::expected<settings, std::vector<error>> read_settings(const environment_looku
   read_runtime(from, result);
   read_timeouts(from, result);
   read_limits(from, result);
+  read_store(from, result);
   read_paths(from, result, home);
   from.take("MCP_BRIDGE_OUTPUT_MODE", result.output, "compact, toon or json", choice(output_modes));
   from.take("MCP_BRIDGE_LOG_LEVEL", result.log, "trace, debug, info, warning, error or off",
@@ -335,6 +346,8 @@ std::vector<std::string> unknown_variables(const std::vector<std::string>& names
                                                       "MCP_BRIDGE_SESSIONS",
                                                       "MCP_BRIDGE_SESSION_IDLE",
                                                       "MCP_BRIDGE_POOL",
+                                                      "MCP_BRIDGE_SPILL",
+                                                      "MCP_BRIDGE_ARTIFACTS",
                                                       "MCP_BRIDGE_OUTPUT_MODE",
                                                       "MCP_BRIDGE_LOG_LEVEL",
                                                       "MCP_BRIDGE_STRICT",

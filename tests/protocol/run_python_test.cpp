@@ -69,9 +69,17 @@ TEST_F(run_python, the_schema_says_what_is_taken) {
   auto schema = json::parse(run_python_definition(config))["inputSchema"];
   EXPECT_EQ(schema["type"], "object");
   EXPECT_EQ(schema["required"], json::array({"code"}));
-  EXPECT_EQ(schema["properties"].size(), 3U);
+  EXPECT_EQ(schema["properties"].size(), 4U);
   EXPECT_EQ(schema["properties"]["timeout"]["maximum"], 120);
   EXPECT_EQ(schema["additionalProperties"], false);
+}
+
+TEST_F(run_python, files_come_along) {
+  auto result = read({{"code", "1"}, {"files", {{{"path", "a/b"}, {"text", "x"}}}}});
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_EQ(result->files, (std::vector<input_file>{{"a/b", "x"}}));
+  expect_refused({{"code", "1"}, {"files", {{{"path", "../b"}, {"text", "x"}}}}},
+                 errc::invalid_argument, {"files", "../b"});
 }
 
 TEST_F(run_python, defaults) {
@@ -208,7 +216,7 @@ TEST_F(run_python, denied_servers_name_the_rule) {
 
 TEST_F(run_python, unknown_arguments_are_refused) {
   expect_refused({{"code", "1"}, {"server", {"memory"}}}, errc::invalid_argument,
-                 {"\"server\"", "did you mean \"servers\"?", "code, servers and timeout"});
+                 {"\"server\"", "did you mean \"servers\"?", "files, servers and timeout"});
   expect_refused({{"code", "1"}, {"colour", 1}}, errc::invalid_argument,
                  {"no argument \"colour\""});
   expect_refused({{"code", "1"}, {std::string(100'000, 'x'), 1}}, errc::invalid_argument, {"xxx"});

@@ -68,6 +68,7 @@ struct invocation_fixture : test_coordinator_fixture<actor_config> {
                                    caf::actor_cast<caf::actor>(box),
                                    caf::actor_cast<caf::actor>(asker),
                                    caf::actor_cast<caf::actor>(library),
+                                   caf::actor_cast<caf::actor>(store),
                                    caf::actor_cast<caf::actor>(sessions_actor),
                                    caf::actor_cast<caf::actor>(registry_actor),
                                    caf::actor_cast<caf::actor>(request.output)};
@@ -121,8 +122,9 @@ struct invocation_fixture : test_coordinator_fixture<actor_config> {
       booted_would_do.push_back(booted_will_do);
       return ++sandboxes == 1 && first_box ? first_box : box;
     };
-    run = sys.spawn(invocation, invocation_context{env, registry_actor, library,
-                                                   [this] { return sessions_actor; }, make_sandbox},
+    run = sys.spawn(invocation,
+                    invocation_context{env, registry_actor, library,
+                                       [this] { return sessions_actor; }, make_sandbox, store},
                     request);
     run->attach_functor([flag = terminated] { *flag = true; });
     asker = sys.spawn([this](caf::event_based_actor* asking) {
@@ -259,6 +261,7 @@ struct invocation_fixture : test_coordinator_fixture<actor_config> {
   run_request request;
   client_registry_actor registry_actor;
   tool_library_actor library;
+  artifact_store_actor store; ///< null: nothing is kept
   python_sessions_actor sessions_actor;
   sandbox_actor box;
   sandbox_actor first_box; ///< in its place for the first request, when set

@@ -25,6 +25,7 @@ scripted_invocation(scripted_run_actor::stateful_pointer<scripted_run_state> sel
       [](const guest_output&) {},
       [](const guest_call&) {},
       [](const refused_call&) {},
+      [](const guest_artifact&) {},
       [](const guest_done&) {},
       [](const sandbox_lost&) {},
       [self, run](run_atom) {
@@ -107,8 +108,8 @@ session_context scripted_context(caf::actor_system& system, environment_ptr env,
     return invocation_actor{run->actor};
   };
   python_sessions_actor sessions = system.spawn(python_sessions, env);
-  return {std::move(env), system.spawn(scripted_admission, admission), [sessions] { return sessions; },
-          std::move(catalogue), start};
+  return {std::move(env), system.spawn(scripted_admission, admission),
+          [sessions] { return sessions; }, std::move(catalogue), start};
 }
 
 } // namespace bulkhead::testing
