@@ -3,6 +3,10 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "actors/engine_errors.hpp"
+#include "actors/oci_bundle.hpp"
+#include "actors/oci_namespaces.hpp"
+
 namespace bulkhead {
 
 namespace {
@@ -32,6 +36,14 @@ cgroup_limits configured_limits(const settings& config) {
   return {config.memory, config.pids, config.cpus};
 }
 
+task<expected<void>> ready_to_launch(driver_context& context, const runtime_facts& facts) {
+  if (!facts.oci) {
+    co_return expected<void>{};
+  }
+  auto held = co_await hold_namespaces(context, facts);
+  co_return held;
+}
+
 expected<container_launch> prepare_launch(driver_context& context, const runtime_facts& facts,
                                           const std::string& id, const std::string& folder,
                                           const cgroup_limits& limits,
@@ -43,7 +55,16 @@ expected<container_launch> prepare_launch(driver_context& context, const runtime
   }
   container_launch result;
   result.limits = limits;
-  result.process.argv = run_arguments(facts.engine, spec);
+  if (facts.oci) {
+    auto argv = write_bundle(context, facts, spec, folder);
+    if (!argv) {
+      return tl::unexpected{argv.error()};
+    }
+    result.process.argv = std::move(*argv);
+    result.process.successor_file = pid_file(folder);
+  } else {
+    result.process.argv = run_arguments(facts.engine, spec);
+  }
   if (facts.engine.engine == container_engine::docker) {
     // Only a container that is still there can be asked whether it ran out of memory.
     std::erase(result.process.argv, "--rm");
@@ -62,6 +83,23 @@ expected<container_launch> prepare_launch(driver_context& context, const runtime
   result.handle.folder = folder;
   result.handle.cgroups = std::move(*cgroups);
   return result;
+}
+
+expected<void> confine_container(driver_context& context, const runtime_facts& facts,
+                                 const container_handle& handle, const cgroup_limits& limits) {
+  if (facts.oci) {
+    note_memory_kills(context, handle.folder);
+  }
+  return confine_run_cgroups(*context.host.cgroups, handle.cgroups,
+                             read_container_id(handle.folder), limits);
+}
+
+error explain_start_failure(const driver_context& context, const runtime_facts& facts,
+                            std::int32_t exit_code, std::string_view err) {
+  return facts.oci ? explain_oci_failure("start a sandbox", facts.report.oci_runtime, context.host,
+                                         exit_code, err)
+                   : explain_engine_failure("start a sandbox", facts.engine, context.host,
+                                            exit_code, err);
 }
 
 std::string read_container_id(const std::string& folder) {

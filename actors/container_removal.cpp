@@ -9,6 +9,8 @@
 
 #include "actors/container_launch.hpp"
 #include "actors/engine_errors.hpp"
+#include "actors/oci_bundle.hpp"
+#include "actors/oci_removal.hpp"
 
 namespace bulkhead {
 
@@ -188,6 +190,10 @@ private:
 
 task<expected<void>> remove_container(driver_context& context, const runtime_facts& facts,
                                       container_record record) {
+  if (facts.oci) {
+    auto removed = co_await remove_bundle(context, facts, std::move(record));
+    co_return removed;
+  }
   removal work{context, facts, std::move(record)};
   auto result = co_await work.run();
   co_return result;
@@ -195,6 +201,9 @@ task<expected<void>> remove_container(driver_context& context, const runtime_fac
 
 task<bool> ran_out_of_memory(driver_context& context, const runtime_facts& facts,
                              container_handle handle) {
+  if (facts.oci) {
+    co_return memory_kills_were_counted(handle.folder);
+  }
   if (facts.engine.engine == container_engine::podman) {
     // podman's own OOMKilled is always false.
     co_return out_of_memory_was_seen(handle.folder);

@@ -46,6 +46,9 @@ struct process_spec {
   std::string cwd;                  ///< empty: the parent's
   std::vector<std::string> cgroups; ///< cgroup folders (v1) to join before the program starts
   bool kill_group_at_exit = true;   ///< what the leader leaves of its process group is killed
+  /// The program starts another one with its stdio, writes that one's pid into this file and exits
+  /// with 0: from then on that one is the child. Empty: it does no such thing.
+  std::string successor_file;
   friend bool operator==(const process_spec&, const process_spec&) = default;
 };
 
@@ -121,7 +124,7 @@ struct container_handle {
   std::string id;
   std::string name;
   std::string folder;
-  child_id child = 0;               ///< the attached CLI process
+  child_id child = 0;               ///< the attached CLI process, or the OCI runtime
   std::int32_t pid = 0;             ///< likewise
   std::vector<std::string> cgroups; ///< the run's own cgroup folders (v1); empty elsewhere
   friend bool operator==(const container_handle&, const container_handle&) = default;
@@ -148,7 +151,7 @@ struct constraint_row {
 struct runtime_report {
   std::string engine; ///< podman or docker
   std::string version;
-  std::string driver; ///< cli
+  std::string driver; ///< cli or oci
   std::string oci_runtime;
   std::string oci_version;
   bool rootless = false;
@@ -224,7 +227,7 @@ auto inspect(I& f, deadline& x) {
 }
 template <class I>
 auto inspect(I& f, process_spec& x) {
-  return f(x.argv, x.env, x.cwd, x.cgroups, x.kill_group_at_exit);
+  return f(x.argv, x.env, x.cwd, x.cgroups, x.kill_group_at_exit, x.successor_file);
 }
 template <class I>
 auto inspect(I& f, child_started& x) {

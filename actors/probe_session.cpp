@@ -5,8 +5,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "actors/engine_errors.hpp"
-
 namespace bulkhead {
 
 using namespace std::chrono_literals;
@@ -33,8 +31,7 @@ task<expected<std::string>> probe_session::open(cgroup_limits limits) {
   if (!ready.is_object() || !ready.contains("ready") || !ready["ready"].is_string()) {
     co_return fail(errc::unavailable, "probe the sandbox: its first line isn't the probe's");
   }
-  auto confined = confine_run_cgroups(*context_.host.cgroups, record_.handle.cgroups,
-                                      read_container_id(record_.handle.folder), limits);
+  auto confined = confine_container(context_, facts_, record_.handle, limits);
   if (!confined) {
     co_return tl::unexpected{confined.error()};
   }
@@ -51,6 +48,10 @@ task<expected<void>> probe_session::start(cgroup_limits limits) {
   }
   std::vector<std::string> command = {"python3", "-I", "-S", "/ipc/bulkhead_probe.py"};
   record_.handle.id = id;
+  auto ready = co_await ready_to_launch(context_, facts_);
+  if (!ready) {
+    co_return ready;
+  }
   auto launch = prepare_launch(context_, facts_, id, *folder, limits, std::move(command));
   if (!launch) {
     co_return tl::unexpected{launch.error()};
@@ -94,8 +95,8 @@ task<expected<std::string>> probe_session::next_line() {
     }
     if (exit_) {
       ++*wait_number_;
-      co_return tl::unexpected{explain_engine_failure("start a sandbox", facts_.engine,
-                                                      context_.host, exit_->exit_code, complaint_)};
+      co_return tl::unexpected{
+          explain_start_failure(context_, facts_, exit_->exit_code, complaint_)};
     }
     if (received_.size() > longest_answer) {
       co_return fail(errc::unavailable, "probe the sandbox: its answer is too long");

@@ -31,7 +31,9 @@ std::vector<std::string> builder_arguments(const command_line& line, const setti
   auto folder = script.substr(0, script.rfind('/'));
   std::vector<std::string> argv{"bash", "-c", run_and_clean, folder, script, "--tag", config.image};
   if (!config.runtime.empty()) {
-    argv.insert(argv.end(), {"--runtime", config.runtime});
+    // Without an engine's commands sandboxes still have the image from podman's store.
+    argv.insert(argv.end(), {"--runtime", config.runtime == oci_driver ? std::string{"podman"}
+                                                                       : config.runtime});
   }
   if (line.rebuild) {
     argv.emplace_back("--force");
