@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -26,6 +27,8 @@ constexpr auto unpack_budget = 300s;
 constexpr auto removal_budget = 60s;
 constexpr std::size_t id_length = 64; ///< of a SHA-256 in hex
 constexpr std::string_view lock_suffix = ".lock";
+/// An image that was used so recently, in seconds, may be wanted again: two may take turns.
+constexpr std::time_t recent = 24 * 60 * 60;
 
 /// Run as the account: $1 podman, $2 the image, $3 a name, $4 our label, $5 the folder to make, $6
 /// the script below, from $7 on how to become root over the account's ids.
@@ -137,6 +140,7 @@ private:
     if (!lock || !folder_exists(store_ + "/" + name_)) {
       return false;
     }
+    ::futimens(lock->get(), nullptr);
     context_.image_locks[name_] = std::move(lock);
     return true;
   }
@@ -193,8 +197,13 @@ private:
     }
   }
 
-  /// Images of other ids that no process uses, and what was left half unpacked. Whoever comes here
-  /// unpacks alone.
+  static bool used_recently(const std::string& lock) {
+    struct stat info {};
+    return ::stat(lock.c_str(), &info) == 0 && info.st_mtim.tv_sec + recent > std::time(nullptr);
+  }
+
+  /// Images of other ids that no process uses or has used recently, and what was left half
+  /// unpacked. Whoever comes here unpacks alone.
   task<void> remove_others() {
     std::vector<std::string> names;
     std::error_code failure;
@@ -207,9 +216,11 @@ private:
       if (name.starts_with('.')) {
         co_await remove_folder(path);
       } else if (is_image_name(name) && name != name_) {
-        if (auto unused = lock_file(path + std::string{lock_suffix}, LOCK_EX)) {
+        auto lock = path + std::string{lock_suffix};
+        auto unused = used_recently(lock) ? nullptr : lock_file(lock, LOCK_EX);
+        if (unused) {
           co_await remove_folder(path);
-          ::unlink((path + std::string{lock_suffix}).c_str());
+          ::unlink(lock.c_str());
         }
       }
     }

@@ -21,8 +21,8 @@ namespace bulkhead {
 std::string image_store(const environment& env);
 
 /// Unpacks the image that `facts.report` names unless that was done before, keeps it for as long as
-/// this process lives, and removes those that nobody uses any more (when one was unpacked). Answers
-/// the name of its folder. Errors: unavailable, with what tar or podman said.
+/// this process lives, and removes those that nobody uses or has used within a day (when one was
+/// unpacked). Answers the name of its folder. Errors: unavailable, with what tar or podman said.
 task<expected<std::string>> unpack_image(driver_context& context, const runtime_facts& facts);
 
 } // namespace bulkhead

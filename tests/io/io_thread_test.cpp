@@ -131,8 +131,10 @@ std::string run_with_successor(const std::string& folder, const std::string& scr
   spec.kill_group_at_exit = false;
   spec.successor_file = folder + "/pid";
   std::shared_ptr<io::child_process> child;
+  pid_t leader = 0;
   on_io(io, [&] {
     child = *io::child_process::start(io, spec);
+    leader = child->pid();
     io::child_process::events events;
     events.output = [&](auto, const std::string& bytes) {
       seen.change([&](auto& all) { all.first += bytes; });
@@ -149,7 +151,6 @@ std::string run_with_successor(const std::string& folder, const std::string& scr
   });
   if (signal_it != 0) {
     seen.wait([](const auto& all) { return all.first.find("up") != std::string::npos; });
-    auto leader = child->pid();
     // The signal is for the successor, so it has to be the child by then.
     eventually([&] { return on_io(io, [&] { return child->pid() != leader; }); });
     on_io(io, [&] { child->signal(signal_it); });
@@ -177,13 +178,15 @@ bool successor_run_gives(const std::string& script, const std::string& expected,
 }
 
 TEST(io_thread, a_child_that_hands_over_is_followed_to_its_successors_end) {
-  EXPECT_TRUE(
-      successor_run_gives(R"(setsid sh -c 'read line; echo got $line; exit 7' <&0 & echo $! >"$1")",
-                          "got hello\n|7|0"));
+  EXPECT_TRUE(successor_run_gives(
+      R"(exec 3<&0; setsid sh -c 'read line <&3; echo got $line; exit 7' & echo $! >"$1")",
+      "got hello\n|7|0"));
 }
 
 TEST(io_thread, a_successor_that_ended_before_the_hand_over_keeps_its_exit_code) {
-  EXPECT_TRUE(successor_run_gives(R"(setsid sh -c 'exit 9' & echo $! >"$1"; sleep 0.3)", "|9|0"));
+  // The leader doesn't wait for it, as a shell would: what runs last takes the shell's place.
+  EXPECT_TRUE(
+      successor_run_gives(R"(setsid sh -c 'exit 9' & echo $! >"$1"; exec sleep 0.3)", "|9|0"));
 }
 
 TEST(io_thread, a_successor_gets_the_childs_signals) {
