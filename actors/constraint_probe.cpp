@@ -8,6 +8,7 @@
 #include "actors/constraint_rows.hpp"
 #include "actors/container_drive.hpp"
 #include "actors/limit_checks.hpp"
+#include "actors/oci_bundle.hpp"
 #include "actors/probe_session.hpp"
 
 namespace bulkhead {
@@ -83,6 +84,11 @@ private:
   }
 
   task<void> find_uid() {
+    if (facts_->oci) {
+      auto pid = read_small_file(pid_file(session_.record().handle.folder)).value_or("");
+      evidence_.uid_on_host = uid_of(context_.host, pid.substr(0, pid.find('\n')));
+      co_return;
+    }
     std::vector<std::string> argv = {facts_->engine.binary, "inspect", "--format", "{{.State.Pid}}",
                                      session_.record().handle.name};
     auto result = co_await context_.run(std::move(argv), 20s);

@@ -1,6 +1,7 @@
 #include "actors/container_drive.hpp"
 
 #include "actors/container_launch.hpp"
+#include "actors/oci_bundle.hpp"
 #include "actors/rest_containers.hpp"
 
 namespace bulkhead {
@@ -10,6 +11,10 @@ namespace {
 task<expected<container_record>>
 start_by_command(driver_context& context, const runtime_facts& facts, container_request request,
                  cgroup_limits limits, std::vector<std::string> command, child_owner_actor owner) {
+  auto ready = co_await ready_to_launch(context, facts);
+  if (!ready) {
+    co_return tl::unexpected{ready.error()};
+  }
   auto launch =
       prepare_launch(context, facts, request.id, request.folder, limits, std::move(command));
   if (!launch) {
@@ -44,7 +49,11 @@ start_container(driver_context& context, const runtime_facts& facts, container_r
   co_return result;
 }
 
-expected<void> confine_container(driver_context& context, const container_record& record) {
+expected<void> confine_container(driver_context& context, const runtime_facts& facts,
+                                 const container_record& record) {
+  if (facts.oci) {
+    note_memory_kills(context, record.handle.folder);
+  }
   return confine_run_cgroups(*context.host.cgroups, record.outer_cgroups,
                              read_container_id(record.handle.folder), record.limits);
 }

@@ -20,7 +20,8 @@ start_container(driver_context& context, const runtime_facts& facts, container_r
                 cgroup_limits limits, std::vector<std::string> command, child_owner_actor owner);
 
 /// Sets the exact limits where they could not be set before; see confine_run_cgroups.
-expected<void> confine_container(driver_context& context, const container_record& record);
+expected<void> confine_container(driver_context& context, const runtime_facts& facts,
+                                 const container_record& record);
 
 /// See remove_container.
 task<expected<void>> end_container(driver_context& context, const runtime_facts& facts,

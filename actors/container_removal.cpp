@@ -9,6 +9,8 @@
 
 #include "actors/container_launch.hpp"
 #include "actors/engine_errors.hpp"
+#include "actors/oci_bundle.hpp"
+#include "actors/oci_removal.hpp"
 
 namespace bulkhead {
 
@@ -193,6 +195,10 @@ private:
 
 task<expected<void>> remove_container(driver_context& context, const runtime_facts& facts,
                                       container_record record, bool thorough) {
+  if (facts.oci) {
+    auto removed = co_await remove_bundle(context, facts, std::move(record));
+    co_return removed;
+  }
   removal work{context, facts, std::move(record), thorough};
   auto result = co_await work.run();
   co_return result;
@@ -200,6 +206,9 @@ task<expected<void>> remove_container(driver_context& context, const runtime_fac
 
 task<bool> ran_out_of_memory(driver_context& context, const runtime_facts& facts,
                              container_handle handle) {
+  if (facts.oci) {
+    co_return memory_kills_were_counted(handle.folder);
+  }
   if (facts.engine.engine == container_engine::podman) {
     // podman's own OOMKilled is always false.
     co_return out_of_memory_was_seen(handle.folder);

@@ -146,6 +146,10 @@ task<expected<runtime_report>> container_runtime_state::probe() {
 
 task<expected<container_handle>> container_runtime_state::create(container_request request,
                                                                  child_owner_actor owner) {
+  if (facts && facts->oci && facts->oci->stamp != sandbox_stamp(context, *facts)) {
+    // The image's name may stand for another one by now, which no engine looks up here.
+    facts = nullptr;
+  }
   auto found = co_await ensure();
   if (!found) {
     co_return tl::unexpected{found.error()};
@@ -173,7 +177,7 @@ expected<void> container_runtime_state::confine(const container_handle& handle) 
     return fail(errc::not_found, fmt::format("limit container {}: it's unknown", handle.name));
   }
   found->second.booted = true;
-  return confine_container(context, found->second);
+  return confine_container(context, *last_facts, found->second);
 }
 
 task<expected<exit_verdict>> container_runtime_state::classify(container_handle handle,
@@ -181,9 +185,10 @@ task<expected<exit_verdict>> container_runtime_state::classify(container_handle 
                                                                std::string diagnosis) {
   auto record = containers.find(handle.id);
   bool booted = record != containers.end() && record->second.booted;
-  // By REST the exit code is the program's; the engine's own failures have no code.
+  // The exit code is the program's but where an engine's command stands between.
   bool by_rest = record != containers.end() && record->second.service != 0;
-  bool engine_code = !by_rest && is_engine_exit_code(exit.exit_code);
+  bool without_engine = last_facts && last_facts->oci;
+  bool engine_code = !by_rest && !without_engine && is_engine_exit_code(exit.exit_code);
   if (exit.exit_code == killed_exit_code && last_facts) {
     bool exhausted = co_await killed_for_memory(context, *last_facts, handle);
     if (exhausted) {
@@ -217,17 +222,17 @@ task<expected<exit_verdict>> container_runtime_state::classify(container_handle 
   }
   if (!booted) {
     engine_failed();
-    auto engine = last_facts ? last_facts->engine : engine_profile{};
-    co_return exit_verdict{
-        explain_engine_failure("start a sandbox", engine, context.host, exit.exit_code, diagnosis),
-        exit.exit_code};
+    co_return exit_verdict{explain_start_failure(context,
+                                                 last_facts ? *last_facts : runtime_facts{},
+                                                 exit.exit_code, diagnosis),
+                           exit.exit_code};
   }
   if (exit.signal != 0 || exit.exit_code == killed_exit_code) {
     co_return exit_verdict{
         {errc::runtime_lost,
          exit.signal != 0 && by_rest
              ? std::string{"the container engine's service was lost, and the sandbox with it"}
-         : exit.signal != 0
+         : exit.signal != 0 && !without_engine
              ? fmt::format("the container engine's process was ended by signal {}", exit.signal)
              : std::string{"the sandbox was killed from outside, or its code killed itself "
                            "(SIGKILL)"}},

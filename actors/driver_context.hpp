@@ -3,12 +3,14 @@
 #include <chrono>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "actors/environment.hpp"
 #include "actors/host_view.hpp"
 #include "actors/interfaces.hpp"
+#include "actors/io/spawn.hpp"
 #include "actors/messages.hpp"
 #include "actors/task.hpp"
 #include "protocol/container_spec.hpp"
@@ -42,14 +44,25 @@ struct driver_services {
 class probe_session;
 class rest_service;
 
+/// A lock on a file that is given back with its holder.
+using file_lock = std::shared_ptr<const io::descriptor>;
+
+/// A process that keeps namespaces open; see oci_namespaces.hpp.
+struct namespace_holder {
+  std::int32_t pid = 0;
+  std::uint64_t start_time = 0; ///< tells it from a later process of that pid
+};
+
 /// What all parts of the driver share; outlives their tasks.
 struct driver_context {
   environment_ptr env;
   host_view host;
   driver_services services;
-  instance_folders folders;                    ///< filled in before the first container
-  std::map<child_id, probe_session*> sessions; ///< the driver's own children
-  std::shared_ptr<rest_service> rest;          ///< podman's service; started when it is needed
+  instance_folders folders;                     ///< filled in before the first container
+  std::map<child_id, probe_session*> sessions;  ///< the driver's own children
+  std::shared_ptr<rest_service> rest;           ///< podman's service; started when it is needed
+  namespace_holder namespaces;                  ///< none before the first container needs them
+  std::map<std::string, file_lock> image_locks; ///< on unpacked images in use, by their names
 
   /// Runs an engine's command line. Errors: what `run` answers; an exit code isn't one.
   task<expected<finished_process>> run(std::vector<std::string> argv,

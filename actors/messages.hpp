@@ -46,6 +46,9 @@ struct process_spec {
   std::string cwd;                  ///< empty: the parent's
   std::vector<std::string> cgroups; ///< cgroup folders (v1) to join before the program starts
   bool kill_group_at_exit = true;   ///< what the leader leaves of its process group is killed
+  /// The program starts another one with its stdio, writes that one's pid into this file and exits
+  /// with 0: from then on that one is the child. Empty: it does no such thing.
+  std::string successor_file;
   friend bool operator==(const process_spec&, const process_spec&) = default;
 };
 
@@ -160,8 +163,8 @@ struct container_handle {
   std::string id;
   std::string name;
   std::string folder;
-  child_id child = 0;               ///< the attached CLI process, or an attached stream
-  std::int32_t pid = 0;             ///< the CLI process; 0 where there is none
+  child_id child = 0;   ///< the attached CLI process, the OCI runtime, or an attached stream
+  std::int32_t pid = 0; ///< of that process; 0 where there is none
   std::vector<std::string> cgroups; ///< the run's own cgroup folders (v1); empty elsewhere
   friend bool operator==(const container_handle&, const container_handle&) = default;
 };
@@ -187,7 +190,7 @@ struct constraint_row {
 struct runtime_report {
   std::string engine; ///< podman or docker
   std::string version;
-  std::string driver; ///< cli or rest
+  std::string driver; ///< cli, rest or oci
   std::string oci_runtime;
   std::string oci_version;
   bool rootless = false;
@@ -264,7 +267,7 @@ auto inspect(I& f, deadline& x) {
 }
 template <class I>
 auto inspect(I& f, process_spec& x) {
-  return f(x.argv, x.env, x.cwd, x.cgroups, x.kill_group_at_exit);
+  return f(x.argv, x.env, x.cwd, x.cgroups, x.kill_group_at_exit, x.successor_file);
 }
 template <class I>
 auto inspect(I& f, child_started& x) {

@@ -34,7 +34,7 @@ task<expected<std::string>> probe_session::open(cgroup_limits limits) {
   if (!ready.is_object() || !ready.contains("ready") || !ready["ready"].is_string()) {
     co_return fail(errc::unavailable, "probe the sandbox: its first line isn't the probe's");
   }
-  auto confined = confine_container(context_, record_);
+  auto confined = confine_container(context_, facts_, record_);
   if (!confined) {
     co_return tl::unexpected{confined.error()};
   }
@@ -86,8 +86,8 @@ task<expected<std::string>> probe_session::next_line() {
     }
     if (exit_) {
       ++*wait_number_;
-      co_return tl::unexpected{explain_engine_failure("start a sandbox", facts_.engine,
-                                                      context_.host, exit_->exit_code, complaint_)};
+      co_return tl::unexpected{
+          explain_start_failure(context_, facts_, exit_->exit_code, complaint_)};
     }
     if (received_.size() > longest_answer) {
       co_return fail(errc::unavailable, "probe the sandbox: its answer is too long");

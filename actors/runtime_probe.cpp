@@ -14,6 +14,7 @@
 #include "actors/engine_errors.hpp"
 #include "actors/engine_search.hpp"
 #include "actors/limit_checks.hpp"
+#include "actors/oci_search.hpp"
 #include "actors/probe_session.hpp"
 #include "actors/runtime_cache.hpp"
 
@@ -69,7 +70,8 @@ public:
       co_return tl::unexpected{folders.error()};
     }
     auto key = probe_cache_key(context_, facts_->engine, facts_->report.image_id);
-    if (auto kept = afresh ? std::nullopt : load_probe(context_, key)) {
+    auto kept = afresh ? std::nullopt : load_probe(context_, key);
+    if (kept) {
       kept->engine.engine = facts_->engine.engine;
       kept->engine.binary = facts_->engine.binary;
       *facts_ = std::move(*kept);
@@ -79,6 +81,10 @@ public:
         co_return tl::unexpected{probed.error()};
       }
       store_probe(context_, key, *facts_);
+    }
+    auto unpacked = co_await make_oci_ready(context_, *facts_);
+    if (!unpacked) {
+      co_return tl::unexpected{unpacked.error()};
     }
     auto accepted = co_await accept();
     if (!accepted) {
@@ -110,11 +116,16 @@ private:
     engine.nofile = at_most_hard_limit(RLIMIT_NOFILE, engine.nofile);
     engine.nproc = at_most_hard_limit(RLIMIT_NPROC, engine.nproc);
     choose_cgroups();
+    auto prepared = co_await prepare_oci(context_, *facts_);
+    if (!prepared) {
+      co_return prepared;
+    }
     error last{errc::unavailable, {}};
     for (const auto& runtime : oci_candidates()) {
       choose_runtime(runtime);
       for (bool limit_flags : limit_candidates()) {
         engine.limit_flags = limit_flags;
+        choose_cgroup_manager(context_, *facts_);
         bool works = co_await try_runtime(last);
         if (works) {
           co_await read_oci_version();
@@ -261,7 +272,8 @@ private:
     facts_->report.oci_runtime = base.empty() ? "podman's default" : base;
     facts_->oci_binary = name.empty() ? std::string{} : context_.find_program(name);
     auto state = facts_->engine.rootless ? rootless_state_folder(context_) : context_.host.run;
-    facts_->oci_root = base.empty() || state.empty() ? std::string{} : state + "/" + base;
+    facts_->oci_root =
+        base.empty() || state.empty() || facts_->oci ? std::string{} : state + "/" + base;
   }
 
   task<bool> try_runtime(error& last) {
@@ -272,16 +284,24 @@ private:
     if (python) {
       answer = co_await session.ask("limits");
     }
-    host_refused_ = session.ended() && is_host_refusal(session.exit_code(), session.complaint());
-    controller_missing_ = is_missing_controller(session.complaint());
+    if (facts_->oci) {
+      // Whatever it says, another runtime or cgroup manager may do.
+      host_refused_ = !answer;
+      controller_missing_ = !answer;
+    } else {
+      host_refused_ = session.ended() && is_host_refusal(session.exit_code(), session.complaint());
+      controller_missing_ = is_missing_controller(session.complaint());
+    }
     auto closed = co_await session.close();
     if (!closed) {
       context_.env->log->warn("{}", closed.error().message);
     }
     if (!answer) {
-      last = python ? answer.error() : python.error();
+      auto reason = python ? answer.error() : python.error();
       context_.env->log->debug("OCI runtime \"{}\" doesn't do: {}", facts_->engine.oci_runtime,
-                               last.message);
+                               reason.message);
+      bool one_of_several = facts_->oci && !last.message.empty();
+      last = one_of_several ? error{reason.code, last.message + "; " + reason.message} : reason;
       co_return false;
     }
     auto found = json::parse(*answer, nullptr, false);

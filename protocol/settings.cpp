@@ -183,10 +183,11 @@ std::optional<std::string> checked_image(std::string_view text) {
 }
 
 void read_runtime(reader& from, settings& to) {
-  from.take("MCP_BRIDGE_RUNTIME", to.runtime, "podman, docker or an absolute path",
+  from.take("MCP_BRIDGE_RUNTIME", to.runtime, "podman, docker, oci or an absolute path",
             [](std::string_view text) -> std::optional<std::string> {
-              return is_program(text, {"podman", "docker"}) ? std::optional(std::string(text))
-                                                            : std::nullopt;
+              return is_program(text, {"podman", "docker", "oci"})
+                         ? std::optional(std::string(text))
+                         : std::nullopt;
             });
   from.take("MCP_BRIDGE_OCI_RUNTIME", to.oci_runtime, "crun, runc, runsc or an absolute path",
             [](std::string_view text) -> std::optional<std::string> {

@@ -56,6 +56,7 @@ private:
   void drop_input();
   void wait_for_exit();
   void reap();
+  bool follow_successor();
   std::uint64_t unread(stream_id stream);
   void report_when_over();
 
@@ -67,6 +68,8 @@ private:
   events to_;
   pid_t pid_ = -1;
   bool kill_group_;
+  std::string successor_file_; ///< empty once it was looked into
+  bool followed_ = false;      ///< pid_ is the successor's
   bool reaped_ = false;
   bool reported_ = false;
   bool muted_ = false;

@@ -7,7 +7,8 @@ import time
 import unittest
 
 from host import as_account, patience, wait_until
-from instances import containers_of, guests_of, is_alive, monitors_of, orphaned_storage, processes_of
+from instances import (containers_of, guests_of, is_alive, monitors_of, orphaned_storage, processes_of,
+                       remove_container)
 from lifecycle import SLEEPER, LifecycleTest, kill
 from stdio_client import children_of
 from world import World
@@ -133,8 +134,7 @@ class Killing(LifecycleTest):
     def test_the_container_by_the_engine(self):
         reply = self.start(SLEEPER)
         self.wait_for_guest()
-        name = containers_of(self.client.instance)[0].split()[0]
-        as_account("podman", "rm", "-f", "-t", "0", name)
+        remove_container(containers_of(self.client.instance)[0])
         self.assert_lost(reply)
         self.assert_still_serves()
 
