@@ -13,7 +13,7 @@ struct image_profile {
 };
 
 /// All of them, the default first. deploy/image/build-image.sh says what is in each.
-constexpr std::array<image_profile, 2> image_profiles = {{
+inline constexpr std::array<image_profile, 2> image_profiles = {{
     {"minimal", "localhost/bulkhead-sandbox:latest"},
     {"data", "localhost/bulkhead-sandbox:data"},
 }};
