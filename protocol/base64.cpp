@@ -1,24 +1,24 @@
 #include "protocol/base64.hpp"
 
+#include <array>
 #include <cstdint>
 
 namespace bulkhead {
 
 namespace {
 
-/// The six bits that a character stands for; -1 for any other character.
-int sextet(char character) {
-  if (character >= 'A' && character <= 'Z') {
-    return character - 'A';
+constexpr std::string_view alphabet =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+/// The six bits that each character stands for; -1 for any other character.
+constexpr std::array<std::int8_t, 256> sextets = [] {
+  std::array<std::int8_t, 256> table{};
+  table.fill(-1);
+  for (std::size_t i = 0; i < alphabet.size(); ++i) {
+    table[static_cast<unsigned char>(alphabet[i])] = static_cast<std::int8_t>(i);
   }
-  if (character >= 'a' && character <= 'z') {
-    return character - 'a' + 26;
-  }
-  if (character >= '0' && character <= '9') {
-    return character - '0' + 52;
-  }
-  return character == '+' ? 62 : character == '/' ? 63 : -1;
-}
+  return table;
+}();
 
 std::size_t padding_of(std::string_view text) {
   if (text.substr(text.size() - 2) == "==") {
@@ -43,7 +43,7 @@ std::optional<std::string> decode_base64(std::string_view text) {
   std::uint32_t bits = 0;
   unsigned held = 0;
   for (const char character : text) {
-    const int value = sextet(character);
+    const int value = sextets[static_cast<unsigned char>(character)];
     if (value < 0) {
       return std::nullopt;
     }
@@ -59,8 +59,6 @@ std::optional<std::string> decode_base64(std::string_view text) {
 }
 
 std::string encode_base64(std::string_view bytes) {
-  constexpr std::string_view alphabet =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   std::string result;
   result.reserve((bytes.size() + 2) / 3 * 4);
   std::uint32_t bits = 0;

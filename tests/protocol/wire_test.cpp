@@ -400,6 +400,7 @@ TEST(wire, encodes_host_frames) {
       (json{{"type", "execute"},
             {"id", "r1"},
             {"code", "1"},
+            {"session", true},
             {"files",
              {{{"path", "data/in.csv"}, {"b64", "YSxi"}}, {{"path", "raw"}, {"b64", "AP8="}}}}}));
   EXPECT_EQ(decoded(encode_response(7, "[\n1,\r\n{}]")), (json{{"type", "rpc_response"},
