@@ -43,6 +43,10 @@ print("OVERLAPPING", sorted(best)[1])
 """
 
 
+# How sandboxes can be started, by name, and the settings that choose it. The first is what the others are measured by.
+DRIVERS = {"cli": {"MCP_BRIDGE_RUNTIME": "podman"}, "oci": {"MCP_BRIDGE_RUNTIME": "oci"}}
+
+
 def account():
     """The account that runs the containers: root becomes `bulkhead`."""
     return pwd.getpwnam("bulkhead") if os.geteuid() == 0 else pwd.getpwuid(os.geteuid())
@@ -93,6 +97,20 @@ def seconds(function):
     begin = time.perf_counter()
     function()
     return time.perf_counter() - begin
+
+
+def processor_seconds(pid):
+    """What a process and all its descendants that have ended have used."""
+    with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+        fields = file.read().rsplit(")", 1)[1].split()
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+
+
+def proportional_kib(pid):
+    """The memory of a process and its descendants, what is shared counted in part (PSS)."""
+    with open(f"/proc/{pid}/smaps_rollup", encoding="utf-8") as file:
+        own = int(re.search(r"(?m)^Pss:\s+(\d+)", file.read()).group(1))
+    return own + sum(proportional_kib(child) for child in children_of(pid))
 
 
 class Lines:
@@ -192,8 +210,8 @@ class Bench:
         self.env = {**os.environ, "MCP_BRIDGE_STATE_DIR": os.path.join(folder, "state"),
                     "MCP_BRIDGE_LOG_LEVEL": "error"}
 
-    def client(self, pool=0):
-        return StdioClient([self.binary], env={**self.env, "MCP_BRIDGE_POOL": str(pool)})
+    def client(self, pool=0, **settings):
+        return StdioClient([self.binary], env={**self.env, "MCP_BRIDGE_POOL": str(pool), **settings})
 
     def row(self, what, value, note=""):
         self.rows.append({"what": what, "value": value, "note": note})
@@ -233,10 +251,10 @@ class Bench:
         """Until so many sandboxes wait: their commands run, and boot no more."""
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
-            waiting = [pid for pid in children_of(client.pid) if "run" in command_line(pid)]
+            waiting = [pid for pid in children_of(client.pid) if "/ipc/entrypoint.py" in command_line(pid)]
             time.sleep(0.5)
             if len(waiting) == size and waiting == [
-                    pid for pid in children_of(client.pid) if "run" in command_line(pid)]:
+                    pid for pid in children_of(client.pid) if "/ipc/entrypoint.py" in command_line(pid)]:
                 return
         raise RuntimeError("the pool doesn't fill")
 
@@ -260,6 +278,49 @@ class Bench:
         ratio = statistics.median(b / a for a, b in zip(ours_together, plain_together))
         self.row(f"{size} at once with the pool full", f"{statistics.median(ours_together) * 1e3:.0f} ms")
         self.row(f"{size} podman run at once / that", f"{ratio:.0f}", "goal 4 or more")
+
+    def drivers(self, words):
+        """Each way to start sandboxes against the first, and against `podman run`, all in turn."""
+        clients = {name: self.client(**settings) for name, settings in DRIVERS.items()}
+        cold, plain, rates, used = ({name: [] for name in DRIVERS} for _ in range(4))
+        for name, client in clients.items():
+            client.run("pass", wait=120)
+        for _ in range(self.runs):
+            reference = self.plain(words)
+            for name, client in clients.items():
+                cold[name].append(seconds(lambda: client.run("print(6*7)")))
+                plain[name].append(reference)
+        for _ in range(max(3, self.runs // 3)):
+            for name, client in clients.items():
+                before, begin = processor_seconds(client.pid), time.perf_counter()
+                for reply in [client.start_run("print(6*7)") for _ in range(24)]:
+                    reply.result()
+                rates[name].append(24 / (time.perf_counter() - begin))
+                used[name].append((processor_seconds(client.pid) - before) / 24)
+        for client in clients.values():
+            client.close()
+        first = next(iter(DRIVERS))
+        for name in DRIVERS:
+            ratio = statistics.median(a / b for a, b in zip(cold[name], plain[name]))
+            self.row(f"cold run_python, {name}", f"{statistics.median(cold[name]) * 1e3:.0f} ms",
+                     f"{statistics.median(used[name]) * 1e3:.0f} ms of processor time, 24 at once")
+            self.row(f"cold run_python, {name} / podman run", f"{ratio:.2f}",
+                     "goal 0.5 or less" if name == "oci" else "")
+            self.row(f"fresh sandboxes, {name}", f"{statistics.median(rates[name]):.1f} /s")
+            if name != first:
+                ratio = statistics.median(a / b for a, b in zip(rates[name], rates[first]))
+                self.row(f"fresh sandboxes, {name} / {first}", f"{ratio:.2f}",
+                         "goal 3 or more" if name == "oci" else "")
+            self.idle(name)
+
+    def idle(self, name, size=8):
+        with self.client(pool=size, **DRIVERS[name]) as client:
+            client.run("pass", wait=120)
+            self.wait_for_pool(client, size)
+            waiting = [pid for pid in children_of(client.pid) if "/ipc/entrypoint.py" in command_line(pid)]
+            monitors = [pid for pid in children_of(client.pid) if "conmon" in " ".join(command_line(pid)[:1])]
+            total = sum(proportional_kib(pid) for pid in waiting + monitors)
+            self.row(f"memory of a sandbox that waits, {name}", f"{total / size / 1024:.1f} MiB")
 
     def calls(self, client, words):
         options = as_account(self.owner)
@@ -304,6 +365,7 @@ class Bench:
             self.cold(client, words)
             self.calls(client, words)
             self.output(client)
+            self.drivers(words)
         with self.client(pool=8) as client:
             self.warm(client, podman_command(client), 8)
 
