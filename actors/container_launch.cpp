@@ -91,7 +91,7 @@ expected<void> confine_container(driver_context& context, const runtime_facts& f
     note_memory_kills(context, handle.folder);
   }
   return confine_run_cgroups(*context.host.cgroups, handle.cgroups,
-                             read_container_id(handle.folder), limits);
+                             read_container_id(handle.folder), limits, facts.oci.has_value());
 }
 
 error explain_start_failure(const driver_context& context, const runtime_facts& facts,

@@ -200,6 +200,18 @@ CAF_TEST(on_v1_the_limits_are_set_as_for_an_engine) {
   CAF_CHECK_EQUAL(cgroups->files[inner + "/memory.limit_in_bytes"], "536870912");
 }
 
+CAF_TEST(on_v1_the_runs_own_cgroup_is_limited_when_the_runtime_makes_none) {
+  use_delegated_cgroups();
+  oci.without_inner_cgroup = true;
+  make_driver();
+  auto handle = create();
+  CAF_CHECK(confine(handle).value);
+  CAF_CHECK_EQUAL(cgroups->files[handle.cgroups[0] + "/memory.limit_in_bytes"], "536870912");
+  CAF_CHECK_EQUAL(cgroups->files[handle.cgroups[1] + "/pids.max"], "128");
+  CAF_CHECK(destroy(handle).value);
+  CAF_CHECK_EQUAL(cgroups->folders.size(), 3u);
+}
+
 CAF_TEST(without_any_cgroup_there_is_a_warning_and_strict_refuses) {
   use_cgroup_v1({});
   make_driver();

@@ -113,8 +113,9 @@ bool fake_oci::start(const scripted_child& child) {
            {runc ? "init_process_start" : "process-start-time", 888}}
           .dump());
   for (const auto& folder : child.spec().cgroups) {
-    cgroups_->folders.insert(folder + "/" + made.id);
-    cgroups_->processes[folder + "/" + made.id].insert(made.pid);
+    auto inner = without_inner_cgroup ? folder : folder + "/" + made.id;
+    cgroups_->folders.insert(inner);
+    cgroups_->processes[inner].insert(made.pid);
   }
   put(process_folder(made.pid) + "/cgroup", (v2() ? "0::" : "4:memory:") + cgroup_of(made) + "\n");
   containers[child.id()] = made;

@@ -30,7 +30,8 @@ public:
   std::map<std::string, std::string> refusing; ///< what runtimes that refuse say, by name
   std::string unpack_failure;                  ///< what tar says; empty: it works
   std::string hold_failure;                    ///< what mount says
-  bool starts_hang = false;                    ///< the runtime has made the container, and hangs
+  bool without_inner_cgroup = false;
+  bool starts_hang = false; ///< the runtime has made the container, and hangs
   std::map<child_id, container> containers;
   pid_t holder = 0;
   int holders = 0; ///< that were started
