@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "actors/constraint_rows.hpp"
+#include "actors/container_drive.hpp"
 #include "actors/limit_checks.hpp"
 #include "actors/oci_bundle.hpp"
 #include "actors/probe_session.hpp"
@@ -114,7 +115,7 @@ private:
     evidence_.killed = !answer && session_.ended() && session_.exit_code() == killed_exit_code;
     if (evidence_.killed) {
       evidence_.kill_was_told =
-          co_await ran_out_of_memory(context_, *facts_, session_.record().handle);
+          co_await killed_for_memory(context_, *facts_, session_.record().handle);
     }
   }
 

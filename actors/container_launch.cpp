@@ -9,10 +9,9 @@
 
 namespace bulkhead {
 
-namespace {
-
-container_spec make_spec(const driver_context& context, const std::string& id,
-                         const std::string& folder, const cgroup_limits& limits) {
+expected<container_spec> plan_container(const driver_context& context, const std::string& id,
+                                        const std::string& folder, const cgroup_limits& limits,
+                                        std::vector<std::string> command) {
   const auto& config = context.env->config;
   container_spec spec;
   spec.name = container_name(id);
@@ -27,10 +26,12 @@ container_spec make_spec(const driver_context& context, const std::string& id,
   spec.cid_file = folder + "/cid";
   spec.mounts = {{context.folders.ipc, "/ipc", true},
                  {context.folders.projects, "/projects", false}};
+  spec.command = std::move(command);
+  if (auto good = check_container_spec(spec); !good) {
+    return tl::unexpected{good.error()};
+  }
   return spec;
 }
-
-} // namespace
 
 cgroup_limits configured_limits(const settings& config) {
   return {config.memory, config.pids, config.cpus};
@@ -48,11 +49,11 @@ expected<container_launch> prepare_launch(driver_context& context, const runtime
                                           const std::string& id, const std::string& folder,
                                           const cgroup_limits& limits,
                                           std::vector<std::string> command) {
-  auto spec = make_spec(context, id, folder, limits);
-  spec.command = std::move(command);
-  if (auto good = check_container_spec(spec); !good) {
-    return tl::unexpected{good.error()};
+  auto plan = plan_container(context, id, folder, limits, std::move(command));
+  if (!plan) {
+    return tl::unexpected{plan.error()};
   }
+  const auto& spec = *plan;
   container_launch result;
   result.limits = limits;
   if (facts.oci) {
@@ -83,15 +84,6 @@ expected<container_launch> prepare_launch(driver_context& context, const runtime
   result.handle.folder = folder;
   result.handle.cgroups = std::move(*cgroups);
   return result;
-}
-
-expected<void> confine_container(driver_context& context, const runtime_facts& facts,
-                                 const container_handle& handle, const cgroup_limits& limits) {
-  if (facts.oci) {
-    note_memory_kills(context, handle.folder);
-  }
-  return confine_run_cgroups(*context.host.cgroups, handle.cgroups,
-                             read_container_id(handle.folder), limits, facts.oci.has_value());
 }
 
 error explain_start_failure(const driver_context& context, const runtime_facts& facts,

@@ -18,6 +18,11 @@ struct container_launch {
 /// The limits that the settings ask for.
 cgroup_limits configured_limits(const settings& config);
 
+/// What a container of these settings is made of, checked. Errors: invalid_argument.
+expected<container_spec> plan_container(const driver_context& context, const std::string& id,
+                                        const std::string& folder, const cgroup_limits& limits,
+                                        std::vector<std::string> command);
+
 /// Makes ready what all containers need; quick when it is. Call it before `prepare_launch`. Errors:
 /// unavailable.
 task<expected<void>> ready_to_launch(driver_context& context, const runtime_facts& facts);
@@ -28,10 +33,6 @@ expected<container_launch> prepare_launch(driver_context& context, const runtime
                                           const std::string& id, const std::string& folder,
                                           const cgroup_limits& limits,
                                           std::vector<std::string> command);
-
-/// Sets the exact limits of a container whose program has booted. Errors: unavailable.
-expected<void> confine_container(driver_context& context, const runtime_facts& facts,
-                                 const container_handle& handle, const cgroup_limits& limits);
 
 /// What it means that a container's command ended before its program said anything.
 error explain_start_failure(const driver_context& context, const runtime_facts& facts,

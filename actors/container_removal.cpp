@@ -59,11 +59,15 @@ std::vector<pid_t> monitors_of(const host_view& host, const std::string& name) {
 
 class removal {
 public:
-  removal(driver_context& context, const runtime_facts& facts, container_record record)
-      : context_{context}, facts_{facts}, record_{std::move(record)} {}
+  removal(driver_context& context, const runtime_facts& facts, container_record record,
+          bool thorough)
+      : context_{context}, facts_{facts}, record_{std::move(record)}, thorough_{thorough} {}
 
   task<expected<void>> run() {
-    bool ended = co_await ended_by_itself();
+    bool ended = false;
+    if (!thorough_) {
+      ended = co_await ended_by_itself();
+    }
     if (ended) {
       co_return expected<void>{};
     }
@@ -183,18 +187,19 @@ private:
   driver_context& context_;
   const runtime_facts& facts_;
   container_record record_;
+  bool thorough_;
   std::string remains_ = "it is still there";
 };
 
 } // namespace
 
 task<expected<void>> remove_container(driver_context& context, const runtime_facts& facts,
-                                      container_record record) {
+                                      container_record record, bool thorough) {
   if (facts.oci) {
     auto removed = co_await remove_bundle(context, facts, std::move(record));
     co_return removed;
   }
-  removal work{context, facts, std::move(record)};
+  removal work{context, facts, std::move(record), thorough};
   auto result = co_await work.run();
   co_return result;
 }

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "actors/engine_errors.hpp"
+#include "protocol/image_profiles.hpp"
 
 namespace bulkhead {
 
@@ -182,7 +183,7 @@ private:
                             ? fmt::format("fetch it with: {0} pull {1} (as the account that runs "
                                           "bulkhead), or: bulkhead image build --pull {1}",
                                           facts_.report.engine, image)
-                            : "build it with: bulkhead image build"));
+                            : how_to_build_image(image)));
       }
       co_return tl::unexpected{explain_engine_failure(
           "look for the image", facts_.engine, context_.host, result->exit_code, result->err)};

@@ -14,6 +14,7 @@
 #include <caf/typed_actor.hpp>
 
 #include "actors/messages.hpp"
+#include "protocol/artifact.hpp"
 #include "protocol/container_spec.hpp"
 #include "protocol/error.hpp"
 #include "protocol/run_answer.hpp"
@@ -31,6 +32,12 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(bulkhead::tool_shelf_ptr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(bulkhead::tool_question)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(bulkhead::guest_done)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(bulkhead::run_answer)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(bulkhead::resource_range)
+
+namespace bulkhead {
+struct session_lease;
+} // namespace bulkhead
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(bulkhead::session_lease)
 
 CAF_BEGIN_TYPE_ID_BLOCK(bulkhead, caf::first_custom_type_id)
 
@@ -39,6 +46,7 @@ CAF_ADD_TYPE_ID(bulkhead, (bulkhead::error))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::stream_id))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::guest_output))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::guest_call))
+CAF_ADD_TYPE_ID(bulkhead, (bulkhead::guest_artifact))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::guest_done))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::refused_call))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::run_answer))
@@ -49,9 +57,13 @@ CAF_ADD_TYPE_ID(bulkhead, (bulkhead::child_output))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::child_written))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::child_exited))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::finished_process))
+CAF_ADD_TYPE_ID(bulkhead, (bulkhead::socket_request))
+CAF_ADD_TYPE_ID(bulkhead, (bulkhead::socket_answer))
+CAF_ADD_TYPE_ID(bulkhead, (bulkhead::stream_request))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::sandbox_up))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::sandbox_lost))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::sandbox_run))
+CAF_ADD_TYPE_ID(bulkhead, (bulkhead::session_claim))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::container_request))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::container_handle))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::exit_verdict))
@@ -67,6 +79,11 @@ CAF_ADD_TYPE_ID(bulkhead, (bulkhead::documents_ptr))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::catalogue_ptr))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::tool_shelf_ptr))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::tool_question))
+CAF_ADD_TYPE_ID(bulkhead, (bulkhead::stored_run))
+CAF_ADD_TYPE_ID(bulkhead, (bulkhead::kept_bytes))
+CAF_ADD_TYPE_ID(bulkhead, (bulkhead::resource_range))
+CAF_ADD_TYPE_ID(bulkhead, (bulkhead::resource_part))
+CAF_ADD_TYPE_ID(bulkhead, (bulkhead::resource_page))
 
 CAF_ADD_ATOM(bulkhead, bulkhead, spawn_atom, "spawn")
 CAF_ADD_ATOM(bulkhead, bulkhead, write_atom, "write")
@@ -74,6 +91,7 @@ CAF_ADD_ATOM(bulkhead, bulkhead, close_input_atom, "closeInput")
 CAF_ADD_ATOM(bulkhead, bulkhead, signal_atom, "signal")
 CAF_ADD_ATOM(bulkhead, bulkhead, credit_atom, "credit")
 CAF_ADD_ATOM(bulkhead, bulkhead, command_atom, "command")
+CAF_ADD_ATOM(bulkhead, bulkhead, attach_atom, "attach")
 CAF_ADD_ATOM(bulkhead, bulkhead, kill_marked_atom, "killMarked")
 CAF_ADD_ATOM(bulkhead, bulkhead, boot_atom, "boot")
 CAF_ADD_ATOM(bulkhead, bulkhead, execute_atom, "execute")
@@ -101,6 +119,7 @@ CAF_ADD_ATOM(bulkhead, bulkhead, catalogue_atom, "catalogue")
 CAF_ADD_ATOM(bulkhead, bulkhead, client_atom, "client")
 CAF_ADD_ATOM(bulkhead, bulkhead, admit_atom, "admit")
 CAF_ADD_ATOM(bulkhead, bulkhead, release_atom, "release")
+CAF_ADD_ATOM(bulkhead, bulkhead, lease_atom, "lease")
 CAF_ADD_ATOM(bulkhead, bulkhead, run_atom, "run")
 CAF_ADD_ATOM(bulkhead, bulkhead, message_atom, "message")
 CAF_ADD_ATOM(bulkhead, bulkhead, line_atom, "line")
@@ -109,6 +128,11 @@ CAF_ADD_ATOM(bulkhead, bulkhead, drained_atom, "drained")
 CAF_ADD_ATOM(bulkhead, bulkhead, taken_atom, "taken")
 CAF_ADD_ATOM(bulkhead, bulkhead, stamp_atom, "stamp")
 CAF_ADD_ATOM(bulkhead, bulkhead, tick_atom, "tick")
+CAF_ADD_ATOM(bulkhead, bulkhead, append_atom, "append")
+CAF_ADD_ATOM(bulkhead, bulkhead, save_atom, "save")
+CAF_ADD_ATOM(bulkhead, bulkhead, seal_atom, "seal")
+CAF_ADD_ATOM(bulkhead, bulkhead, read_atom, "read")
+CAF_ADD_ATOM(bulkhead, bulkhead, list_atom, "list")
 
 CAF_END_TYPE_ID_BLOCK(bulkhead)
 
@@ -140,6 +164,14 @@ using process_host_actor = caf::typed_actor<
     /// Runs a short command to its end with `input` on its stdin; killed at the deadline
     /// (errc::timeout).
     caf::replies_to<command_atom, process_spec, std::string, deadline>::with<finished_process>,
+    /// Makes one HTTP exchange over a unix socket. Fails with closed (nobody listens: nothing was
+    /// sent), runtime_lost (cut off), too_large or timeout.
+    caf::replies_to<call_atom, socket_request, deadline>::with<socket_answer>,
+    /// Attaches to a container's stdio through its engine's socket: from then on it is a child like
+    /// any other, whose exit code is the container's. SIGKILL removes the container; other signals
+    /// do nothing. Its exit by SIGKILL means that the engine's service was lost, or the container
+    /// without a word.
+    caf::replies_to<attach_atom, stream_request, child_owner_actor>::with<child_started>,
     /// Kills every process whose environment marks it as ours with this value (see
     /// io::child_marker), in or out of a known group; answers how many.
     caf::replies_to<kill_marked_atom, std::string>::with<std::uint32_t>>;
@@ -154,7 +186,9 @@ using sandbox_owner_actor = caf::typed_actor<
     caf::reacts_to<guest_call>,
     /// The code's call was unusable and has been refused already.
     caf::reacts_to<refused_call>,
-    /// The code ended by itself.
+    /// The code made something for the client.
+    caf::reacts_to<guest_artifact>,
+    /// The code ended by itself; nothing of this run follows.
     caf::reacts_to<guest_done>,
     /// The sandbox is gone without `guest_done`; nothing follows. With errc::closed it had ended
     /// before the run began, and another sandbox can take it.
@@ -165,8 +199,10 @@ using sandbox_owner_actor = caf::typed_actor<
 using sandbox_actor = child_owner_actor::extend<
     /// Boots the container; answers when it waits for its run.
     caf::replies_to<boot_atom>::with<caf::ok_atom>,
-    /// Hands the sandbox its one run; the owner gets its events and gives each guest_output,
-    /// guest_call and refused_call back as credit. Boots the container if need be.
+    /// Hands the sandbox its run; the owner gets its events and gives each guest_output,
+    /// guest_call, refused_call and guest_artifact back as credit. Boots the container if need be.
+    /// It is the only one, unless the run says that the interpreter is kept: then it waits for
+    /// another after `guest_done`.
     caf::reacts_to<execute_atom, sandbox_run, sandbox_owner_actor>,
     /// The owner has dealt with that many events.
     caf::reacts_to<credit_atom, std::uint32_t>,
@@ -200,7 +236,9 @@ using container_runtime_actor = caf::typed_actor<
     caf::replies_to<destroy_atom, container_handle>::with<caf::ok_atom>,
     /// Removes what dead instances left: containers (also those that only the OCI runtime lists),
     /// cgroups, folders, upstream server processes.
-    caf::replies_to<sweep_atom>::with<sweep_report>>;
+    caf::replies_to<sweep_atom>::with<sweep_report>,
+    /// Ends what the driver itself keeps running; the last request.
+    caf::replies_to<stop_atom>::with<caf::ok_atom>>;
 
 /// Host folders: /ipc, /projects, one working folder a run.
 using volume_manager_actor = caf::typed_actor<
@@ -254,12 +292,49 @@ using tool_library_actor = caf::typed_actor<
     /// the error that there is no such tool.
     caf::replies_to<tool_question>::with<std::string>>;
 
+/// Keeps what runs leave: artifacts, and outputs that are more than their answers show. Works on
+/// files, on a thread of its own.
+using artifact_store_actor = caf::typed_actor<
+    /// Adds to a stream of a run's output; answers what is kept of the stream so far. A stream of
+    /// which something couldn't be kept gets no more, so that what is kept is its beginning. Should
+    /// the sender die before `seal_atom`, the run's things go.
+    caf::replies_to<append_atom, stored_run, stream_id, std::string>::with<kept_bytes>,
+    /// Keeps an artifact of a run, in place of an earlier one of that name; answers the path of its
+    /// file. Fails with unavailable (the disk) or limit (the quota).
+    caf::replies_to<save_atom, stored_run, guest_artifact>::with<std::string>,
+    /// The run is over, and wrote that many bytes to stdout and stderr; what it left can be read.
+    caf::replies_to<seal_atom, stored_run, std::uint64_t, std::uint64_t>::with<caf::ok_atom>,
+    /// A part of an artifact or a stream. Fails with not_found, whatever the cause.
+    caf::replies_to<read_atom, resource_range>::with<resource_part>,
+    /// What an owner's runs left, the latest first; the cursor, if not empty, is an earlier page's.
+    /// Fails with invalid_argument for any other cursor.
+    caf::replies_to<list_atom, std::string, std::string>::with<resource_page>>;
+
 /// Bounds how many runs go on at once.
 using admission_actor = caf::typed_actor<
     /// A ticket for one run; waits in a bounded queue until the deadline. Fails with overloaded.
     caf::replies_to<admit_atom, deadline>::with<std::uint64_t>,
     /// Gives the ticket back; also done when its holder dies.
     caf::reacts_to<release_atom, std::uint64_t>>;
+
+/// A session's interpreter, lent for one run.
+struct session_lease {
+  std::string handle;
+  std::uint64_t number = 0;         ///< of this lease, so that a stale release is told
+  std::vector<std::string> servers; ///< that the session may call, raw names
+  sandbox_actor sandbox;            ///< where it lives; null: it has yet to be made
+  friend bool operator==(const session_lease&, const session_lease&) = default;
+};
+
+/// The sessions: interpreters that are kept between runs.
+using python_sessions_actor = caf::typed_actor<
+    /// Lends an interpreter for one run, to one run at a time. Fails with closed (lost, ended, of
+    /// another owner or unknown: alike), denied (other servers than the session has), overloaded,
+    /// timeout.
+    caf::replies_to<lease_atom, session_claim>::with<session_lease>,
+    /// The run of this session under this lease is over; the interpreter lives on in the sandbox,
+    /// or the session is lost (null). Also done, as lost, when who claimed it dies.
+    caf::reacts_to<release_atom, std::string, std::uint64_t, sandbox_actor>>;
 
 /// Whoever wants a run's output while it is written.
 using output_observer_actor = caf::typed_actor<
@@ -270,7 +345,8 @@ using output_observer_actor = caf::typed_actor<
 using invocation_actor = sandbox_owner_actor::extend<
     /// Runs it; exactly one answer, whatever happens.
     caf::replies_to<run_atom>::with<run_answer>,
-    /// The client gave up: the run ends at once with status cancelled.
+    /// The client gave up: the run ends with status cancelled, at once or, in a session, when its
+    /// code has been interrupted.
     caf::reacts_to<cancel_atom>>;
 
 /// The transport side of a connection with a client. It ends after the client closed its end, or
@@ -316,6 +392,7 @@ CAF_ADD_TYPE_ID(bulkhead_handles, (bulkhead::child_owner_actor))
 CAF_ADD_TYPE_ID(bulkhead_handles, (bulkhead::sandbox_owner_actor))
 CAF_ADD_TYPE_ID(bulkhead_handles, (bulkhead::mcp_client_actor))
 CAF_ADD_TYPE_ID(bulkhead_handles, (bulkhead::sandbox_actor))
+CAF_ADD_TYPE_ID(bulkhead_handles, (bulkhead::session_lease))
 CAF_ADD_TYPE_ID(bulkhead_handles, (bulkhead::mcp_session_actor))
 
 CAF_END_TYPE_ID_BLOCK(bulkhead_handles)

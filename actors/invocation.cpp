@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "actors/errors.hpp"
+#include "actors/python_sessions.hpp"
 
 namespace bulkhead {
 
@@ -15,6 +16,10 @@ namespace {
 
 /// The catalogue is in memory; an answer takes microseconds.
 constexpr auto registry_patience = 10s;
+
+/// What the code of a session has to end in once it is interrupted; that raises KeyboardInterrupt
+/// at once, so that this is for its `finally` clauses.
+constexpr auto interrupt_grace = 2s;
 
 /// The budget of one run. A result is charged twice for a moment, as it goes from one actor to the
 /// next; the reserve is for that.
@@ -55,7 +60,11 @@ void invocation_state::begin(const catalogue_ptr& all) {
   catalogue = all;
   // The one place where a run's rights are made: what it asked for, cut down by policy.
   rights = run_rights{catalogue->rules, request.servers};
-  what = sandbox_run{request.id, std::move(request.code), {}, {}, budget};
+  what = sandbox_run{request.id, std::move(request.code), {}, {}, budget,
+                     {},         std::move(request.files)};
+  if (request.session) {
+    what.keep = context.env->config.session_idle;
+  }
   for (const auto& entry : catalogue->servers) {
     if (!allows_server(catalogue->rules, entry.name).allowed) {
       continue;
@@ -67,7 +76,7 @@ void invocation_state::begin(const catalogue_ptr& all) {
       answer.servers.push_back(entry.name);
     }
   }
-  send_to(context.make_sandbox(true));
+  send_to(goes_on() ? request.session->sandbox : context.make_sandbox(true));
   // Servers start while the container boots.
   for (auto& [server, to] : links) {
     connect(to);
@@ -80,8 +89,15 @@ void invocation_state::send_to(sandbox_actor which) {
   self->send(sandbox, execute_atom::value, what, sandbox_owner_actor{self});
 }
 
+/// Does this run go on in an interpreter that ran code before?
+bool invocation_state::goes_on() const {
+  return request.session && request.session->sandbox;
+}
+
 void invocation_state::try_another(error reason) {
-  if (now == phase::booting && !std::exchange(tried_another, true)) {
+  if (now == phase::booting && goes_on()) {
+    cut_short(run_status::session_lost, no_such_session());
+  } else if (now == phase::booting && !std::exchange(tried_another, true)) {
     send_to(context.make_sandbox(false));
   } else {
     cut_short(run_status::error, std::move(reason));
@@ -100,13 +116,19 @@ void invocation_state::up() {
 }
 
 void invocation_state::finished(guest_done& done) {
-  if (now != phase::running) {
+  if (now != phase::running && now != phase::interrupting) {
     return;
   }
+  session_kept = request.session.has_value();
   answer.exit_code = done.exit_code;
   answer.result_repr = std::move(done.result_repr);
   answer.result_json = std::move(done.result_json);
   answer.exception = std::move(done.exception);
+  if (now == phase::interrupting) {
+    stopped_for.message += "; it was interrupted, and the session goes on with what it holds";
+    cut_short(stopped_as, std::move(stopped_for));
+    return;
+  }
   finish(done.exit_code == 0 && !answer.exception ? run_status::success : run_status::error);
 }
 
@@ -121,12 +143,13 @@ void invocation_state::lost(sandbox_lost& loss) {
   case errc::none:
     // os._exit and the like: the program ended its process without a word.
     answer.exit_code = loss.exit_code;
-    if (loss.exit_code != 0) {
-      answer.failure =
-          error{errc::runtime_lost,
-                fmt::format("the process ended itself with exit code {}", loss.exit_code)};
+    if (loss.exit_code == 0 && !request.session) {
+      finish(run_status::success);
+    } else {
+      cut_short(run_status::error,
+                {errc::runtime_lost,
+                 fmt::format("the process ended itself with exit code {}", loss.exit_code)});
     }
-    finish(loss.exit_code == 0 ? run_status::success : run_status::error);
     return;
   case errc::out_of_memory:
     answer.exit_code = loss.exit_code;
@@ -147,9 +170,37 @@ void invocation_state::cut_short(run_status status, error reason) {
   }
 }
 
+void invocation_state::stop_code(run_status status, error reason) {
+  if (!request.session || now == phase::fresh || (now == phase::booting && !goes_on())) {
+    cut_short(status, std::move(reason));
+  } else if (now == phase::booting || now == phase::running) {
+    now = phase::interrupting;
+    stopped_as = status;
+    stopped_for = std::move(reason);
+    due = self->clock().now() + interrupt_grace;
+    self->send<caf::message_priority::high>(sandbox, interrupt_atom::value);
+    self->delayed_send<caf::message_priority::high>(self, interrupt_grace, tick_atom::value);
+  }
+}
+
+/// Hands the interpreter back, or tells that it is lost.
+void invocation_state::leave_session() {
+  const auto& lease = *request.session;
+  if (session_kept) {
+    answer.session = lease.handle;
+  } else if (answer.failure && due != std::chrono::steady_clock::time_point{}) {
+    answer.failure->message += "; the session and what it held are lost";
+  }
+  self->send(context.sessions(), release_atom::value, lease.handle, lease.number,
+             session_kept ? sandbox : sandbox_actor{});
+}
+
 void invocation_state::finish(run_status status) {
   now = phase::over;
   log_tallies();
+  if (request.session) {
+    leave_session();
+  }
   for (const auto& [id, call] : calls) {
     self->send(call.client, cancel_atom::value, call.call);
   }
@@ -159,26 +210,42 @@ void invocation_state::finish(run_status status) {
   answer.err = err.take();
   answer.duration_ms = static_cast<std::uint64_t>(
       std::chrono::duration_cast<std::chrono::milliseconds>(self->clock().now() - began).count());
-  promise.deliver(std::move(answer));
-  if (sandbox) {
+  if (sandbox && !session_kept) {
     self->send(sandbox, end_atom::value);
   }
-  self->quit();
+  keep_what_is_not_shown();
+  deliver_when_kept();
 }
 
 void invocation_state::take_output(guest_output& output) {
-  (output.stream == stream_id::out ? out : err).append(output.bytes);
-  if (!request.output) {
-    self->send(sandbox, credit_atom::value, std::uint32_t{1});
+  if (now == phase::over) {
     return;
   }
-  ++outputs_shown;
-  auto credit = [this] {
-    auto events = --outputs_shown == 0 ? 1 + std::exchange(credit_withheld, 0) : 1;
-    self->send(sandbox, credit_atom::value, events);
+  // Until whoever gets it, store and observer, has dealt with it; this function's own hold is one.
+  auto holders = std::make_shared<int>(1);
+  auto let_go = [this, holders] {
+    if (--*holders == 0) {
+      output_dealt_with();
+    }
   };
-  self->request(request.output, request.timeout, std::move(output))
-      .then([credit](caf::ok_atom) { credit(); }, [credit](const caf::error&) { credit(); });
+  ++outputs_shown;
+  const auto pending = store_pending;
+  keep_output(output, let_go);
+  *holders += store_pending > pending ? 1 : 0;
+  if (request.output) {
+    ++*holders;
+    self->request(request.output, request.timeout, std::move(output))
+        .then([let_go](caf::ok_atom) { let_go(); }, [let_go](const caf::error&) { let_go(); });
+  }
+  let_go();
+}
+
+void invocation_state::output_dealt_with() {
+  auto events = --outputs_shown == 0 ? 1 + std::exchange(credit_withheld, 0) : 1;
+  if (now != phase::over) {
+    // Else the sandbox has taken it back itself, and may be at another run.
+    self->send(sandbox, credit_atom::value, events);
+  }
 }
 
 void invocation_state::dealt_with_call() {
@@ -202,12 +269,21 @@ void invocation_state::log_tallies() const {
 }
 
 void invocation_state::time_is_up() {
+  if (self->clock().now() < due) {
+    // Interrupted for another reason, and the grace for that isn't over.
+    return;
+  }
+  if (now == phase::interrupting) {
+    stopped_for.message += "; it didn't end when it was interrupted, and was killed";
+    cut_short(stopped_as, std::move(stopped_for));
+    return;
+  }
   auto text = fmt::format("the code was stopped after its {} s were up",
                           std::chrono::duration<double>{request.timeout}.count());
   if (auto what = waited_for(); !what.empty()) {
     text += fmt::format("; it waited for {}: a longer timeout gives more time", what);
   }
-  cut_short(run_status::timeout, {errc::timeout, std::move(text)});
+  stop_code(run_status::timeout, {errc::timeout, std::move(text)});
 }
 
 void invocation_state::report(std::string message) {
@@ -236,13 +312,15 @@ invocation_impl_actor::behavior_type invocation_state::make_behavior() {
                                  call.reason.message);
         }
       },
+      [this](guest_artifact& artifact) { take_artifact(artifact); },
       [this](guest_done& done) { finished(done); },
       [this](sandbox_lost& loss) { lost(loss); },
       [this](run_atom) { return run(); },
       [this](cancel_atom) {
-        cut_short(run_status::cancelled, {errc::cancelled, "the client cancelled the run"});
+        stop_code(run_status::cancelled, {errc::cancelled, "the client cancelled the run"});
       },
       [this](tick_atom) { time_is_up(); },
+      [this](tick_atom, run_atom) { tell_latest(); },
   };
 }
 

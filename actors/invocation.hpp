@@ -25,21 +25,32 @@ struct invocation_context {
   environment_ptr env;
   client_registry_actor registry;
   tool_library_actor library;
+  std::function<python_sessions_actor()> sessions; ///< the current one: it may be started again
   /// Gives the sandbox of a run: a booted one if there is one, or always one that has yet to boot.
   std::function<sandbox_actor(bool booted_will_do)> make_sandbox;
+  /// Null: nothing is kept.
+  artifact_store_actor store{};
 };
 
 /// The invocation with the timer it sends itself.
 using invocation_impl_actor = invocation_actor::extend<
     /// The code's time is up.
-    caf::reacts_to<tick_atom>>;
+    caf::reacts_to<tick_atom>,
+    /// It is time to tell what was written last.
+    caf::reacts_to<tick_atom, run_atom>>;
 
 /// One run: its deadline, its output, its rights, its tool calls, its one answer.
 struct invocation_state {
   explicit invocation_state(invocation_impl_actor::pointer self);
   invocation_impl_actor::behavior_type make_behavior();
 
-  enum class phase : std::uint8_t { fresh, booting, running, over };
+  enum class phase : std::uint8_t {
+    fresh,
+    booting,
+    running,
+    interrupting, ///< the code of a session was told to stop, so that the session lives on
+    over,
+  };
 
   /// A server that this run may call, as far as it is known.
   struct link {
@@ -66,12 +77,39 @@ struct invocation_state {
   void finished(guest_done& done);
   void lost(sandbox_lost& loss);
   void cut_short(run_status status, error reason);
+  void stop_code(run_status status, error reason);
   void finish(run_status status);
+  bool goes_on() const;
+  void leave_session();
   void take_output(guest_output& output);
   void dealt_with_call();
   void time_is_up();
   void report(std::string message);
   void log_tallies() const;
+
+  void output_dealt_with();
+
+  /// A stream's way to the store.
+  struct spill {
+    bool begun = false;
+    kept_bytes kept;
+  };
+
+  // What it leaves (invocation_artifacts.cpp).
+  void need_handle();
+  bool wants_spill(const spill& of, std::uint64_t total) const;
+  void keep_output(guest_output& output, const std::function<void()>& done);
+  void append_to_store(stream_id stream, std::string before, const std::string& bytes,
+                       const std::function<void()>& done);
+  void take_artifact(guest_artifact& artifact);
+  void store_artifact(guest_artifact& artifact, const std::shared_ptr<memory_budget::share>& share);
+  void add_artifact(kept_artifact kept);
+  void lose_artifact(std::string why);
+  void keep_what_is_not_shown();
+  void deliver_when_kept();
+  void deliver();
+  void note_live(std::string_view bytes);
+  void tell_latest();
 
   // Calls from the code (invocation_calls.cpp).
   void take_call(guest_call& call);
@@ -101,6 +139,9 @@ struct invocation_state {
   sandbox_actor sandbox;
   sandbox_run what; ///< kept until it runs: a booted sandbox may have died while it waited
   bool tried_another = false;
+  bool session_kept = false;                 ///< the interpreter waits for the session's next run
+  run_status stopped_as = run_status::error; ///< what the run is once its code is interrupted
+  error stopped_for;
   catalogue_ptr catalogue;
   run_rights rights;
   std::map<std::string, link> links;   ///< by raw name
@@ -121,8 +162,17 @@ struct invocation_state {
   std::uint64_t calls_repeated = 0; ///< with an id in use
   output_capture out;
   output_capture err;
-  std::uint32_t outputs_shown = 0;   ///< those that the observer hasn't dealt with
+  std::uint32_t outputs_shown = 0;   ///< those that observer or store haven't dealt with
   std::uint32_t credit_withheld = 0; ///< for calls that came after such outputs
+  stored_run stored;                 ///< its handle is empty until something is kept
+  spill out_spill;
+  spill err_spill;
+  std::uint32_t store_pending = 0; ///< requests to the store
+  bool sealing = false;
+  std::uint32_t artifacts_taken = 0;
+  std::uint64_t artifact_bytes = 0;
+  std::string latest; ///< what was written last and hasn't been told
+  bool live_due = false;
   run_answer answer;
   caf::typed_response_promise<run_answer> promise;
   std::chrono::steady_clock::time_point due;

@@ -54,6 +54,10 @@ void invocation_state::refuse(std::uint64_t call, error reason) {
 }
 
 void invocation_state::take_call(guest_call& call) {
+  if (now == phase::interrupting) {
+    self->send(sandbox, refuse_atom::value, call.id, error{errc::closed, "the run is stopped"});
+    return;
+  }
   if (now != phase::running) {
     return;
   }

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include <caf/all.hpp>
-#include <embedded/guest.hpp>
 #include <fmt/format.h>
 
 #include "protocol/json_rpc.hpp"
@@ -26,16 +25,6 @@ rpc_refusal unknown_method(std::string_view method) {
       rpc_code::method_not_found, fmt::format("Method not found: {}", method.substr(0, 100)), {}};
 }
 
-/// The guide to the helpers, the same text that the code in the sandbox can print.
-std::string_view guide() {
-  for (const auto& file : embedded::guest()) {
-    if (file.name == "capabilities.md") {
-      return file.content;
-    }
-  }
-  return {};
-}
-
 } // namespace
 
 mcp_session_state::mcp_session_state(mcp_session_impl_actor::pointer self) : self{self} {}
@@ -54,7 +43,8 @@ answer_form mcp_session_state::form_for(const mcp_request& request) const {
 }
 
 bool mcp_session_state::in_flight(std::string_view request) const {
-  return requests.count(request) > 0 || subscriptions.count(request) > 0;
+  return requests.count(request) > 0 || subscriptions.count(request) > 0 ||
+         reads.count(request) > 0;
 }
 
 void mcp_session_state::take_message(const std::string& text) {
@@ -120,6 +110,8 @@ void mcp_session_state::dispatch(const rpc_message& message, const mcp_request& 
     call_tool(message, request);
   } else if (message.method == "resources/read") {
     read_resource(message, request);
+  } else if (message.method == "resources/list") {
+    list_resources(message, request);
   } else if (dispatch_lists(message, request)) {
     return;
   } else if (request.modern) {
@@ -134,10 +126,8 @@ bool mcp_session_state::dispatch_lists(const rpc_message& message, const mcp_req
   std::string result;
   if (message.method == "tools/list") {
     result = tool_list_result(tool, form);
-  } else if (message.method == "resources/list") {
-    result = resource_list_result(form);
   } else if (message.method == "resources/templates/list") {
-    result = empty_list_result("resourceTemplates", form);
+    result = template_list_result(form);
   } else if (message.method == "prompts/list") {
     result = empty_list_result("prompts", form);
   } else {
@@ -203,18 +193,6 @@ void mcp_session_state::set_log_level(const rpc_message& message, const mcp_requ
   write(encode_result(message.id, empty_result(form_for(request))));
 }
 
-void mcp_session_state::read_resource(const rpc_message& message, const mcp_request& request) {
-  auto uri = request.text("uri");
-  auto form = form_for(request);
-  if (!uri) {
-    refuse(message.id, {rpc_code::invalid_params, "resources/read: uri must be a string", {}});
-  } else if (*uri != capabilities_uri) {
-    refuse(message.id, resource_not_found(*uri, form));
-  } else {
-    write(encode_result(message.id, capabilities_result(guide(), *context.catalogue, form)));
-  }
-}
-
 void mcp_session_state::listen(const rpc_message& message, const mcp_request& request) {
   if (!is_json_object(request.find("notifications"))) {
     refuse(message.id,
@@ -238,6 +216,10 @@ void mcp_session_state::cancel(std::string_view request) {
     subscriptions.erase(subscription);
     return;
   }
+  if (auto read = reads.find(request); read != reads.end()) {
+    reads.erase(read);
+    return;
+  }
   auto found = requests.find(request);
   if (found == requests.end()) {
     return;
@@ -250,7 +232,9 @@ void mcp_session_state::cancel(std::string_view request) {
 mcp_session_impl_actor::behavior_type mcp_session_state::make_behavior() {
   self->set_down_handler([this](const caf::down_msg& down) { lost(down); });
   return {
-      [this](run_progress& step) { progressed(step.run, step.message); },
+      [this](run_progress& step) {
+        step.output ? wrote(step.run, step.message) : progressed(step.run, step.message);
+      },
       [this](message_atom, const std::string& text) {
         take_message(text);
         self->send(out, credit_atom::value, std::uint64_t{text.size() + 1});

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -26,8 +27,12 @@ namespace bulkhead {
 struct session_context {
   environment_ptr env;
   admission_actor admission;
+  std::function<python_sessions_actor()> sessions; ///< the current one: it may be started again
   catalogue_ptr catalogue;
   run_starter start;
+  /// Gives what keeps artifacts and outputs, as it is when asked.
+  std::function<artifact_store_actor()> store{};
+  std::string owner = "local"; ///< of what this client's runs leave, and of its sessions
 };
 
 /// The session with the timer it sends itself.
@@ -69,19 +74,30 @@ struct mcp_session_state {
   void dispatch_legacy(const rpc_message& message, const mcp_request& request);
   void initialize(const rpc_message& message, const mcp_request& request);
   void set_log_level(const rpc_message& message, const mcp_request& request);
-  void read_resource(const rpc_message& message, const mcp_request& request);
   void listen(const rpc_message& message, const mcp_request& request);
   void cancel(std::string_view request);
   answer_form form_for(const mcp_request& request) const;
   bool in_flight(std::string_view request) const;
 
+  // Resources (mcp_session_resources.cpp).
+  void read_resource(const rpc_message& message, const mcp_request& request);
+  void read_stored(const rpc_message& message, const resource_uri& what, std::string uri,
+                   answer_form form);
+  void list_resources(const rpc_message& message, const mcp_request& request);
+  bool begin_read(const rpc_message& message);
+  bool end_read(const std::string& request);
+
   // Runs (mcp_session_runs.cpp).
   void call_tool(const rpc_message& message, const mcp_request& request);
+  void claim_session(const std::string& run, session_claim claim);
+  void leave_session(run_in_flight& run);
+  void admit(const std::string& run);
   void admitted(const std::string& run, std::uint64_t ticket);
   void finished(const std::string& run, const run_answer& answer);
   void failed(const std::string& run, run_status status, error reason);
   void lost(const caf::down_msg& down);
   void progressed(const std::string& run, std::string_view message);
+  void wrote(const std::string& run, const std::string& text);
   void log_end(const run_in_flight& run, const run_answer& answer);
   void cancel_run(std::map<std::string, run_in_flight>::iterator run);
   void tick();
@@ -106,6 +122,7 @@ struct mcp_session_state {
   std::map<std::string, run_in_flight> runs;                ///< by the run's id
   std::map<std::string, std::string, std::less<>> requests; ///< request id to run id
   std::set<std::string, std::less<>> subscriptions;         ///< request ids
+  std::set<std::string, std::less<>> reads;                 ///< request ids
   bool ticking = false;
   std::chrono::steady_clock::time_point stop_due;
   std::vector<caf::typed_response_promise<caf::ok_atom>> stopping;

@@ -39,6 +39,10 @@ run_status status_of(const error& reason) {
   case errc::overloaded:
   case errc::timeout:
     return run_status::unavailable;
+  case errc::denied:
+    return run_status::validation_error;
+  case errc::closed:
+    return run_status::session_lost;
   default:
     return run_status::error;
   }
@@ -85,7 +89,11 @@ void mcp_session_state::call_tool(const rpc_message& message, const mcp_request&
     return;
   }
   run_in_flight run;
-  if (!env.budget->take(arguments->code.size(), run.held)) {
+  auto size = arguments->code.size();
+  for (const auto& file : arguments->files) {
+    size += file.bytes.size();
+  }
+  if (!env.budget->take(size, run.held)) {
     reply(run_status::unavailable,
           {errc::overloaded, "too much is going on at once (memory budget); try again later"});
     return;
@@ -99,13 +107,58 @@ void mcp_session_state::call_tool(const rpc_message& message, const mcp_request&
   run.what.code = std::move(arguments->code);
   run.what.servers = std::move(arguments->servers);
   run.what.timeout = arguments->timeout;
-  if (!run.progress_token.empty()) {
+  run.what.files = std::move(arguments->files);
+  run.what.owner = context.owner;
+  run.what.live = !run.progress_token.empty() || run.log_level == log_severity::debug;
+  if (run.what.live) {
     run.what.observer = mcp_session_actor{self};
   }
   auto id = run.what.id;
   requests.emplace(message.id, id);
   runs.emplace(id, std::move(run));
   progressed(id, "queued");
+  if (arguments->session.empty()) {
+    admit(id);
+    return;
+  }
+  auto fresh = arguments->session == "new";
+  claim_session(id, {context.owner, fresh ? std::string{} : std::move(arguments->session),
+                     arguments->reset, runs[id].what.servers,
+                     deadline::at(self->clock().now() + queue_wait)});
+}
+
+void mcp_session_state::claim_session(const std::string& id, session_claim claim) {
+  self->request(context.sessions(), queue_wait + seconds{1}, lease_atom::value, std::move(claim))
+      .then(
+          [this, id](session_lease& lease) {
+            auto found = runs.find(id);
+            if (found == runs.end()) {
+              // Cancelled while it waited.
+              self->send(context.sessions(), release_atom::value, lease.handle, lease.number,
+                         lease.sandbox);
+              return;
+            }
+            found->second.what.servers = lease.servers;
+            found->second.what.session = std::move(lease);
+            admit(id);
+          },
+          [this, id](const caf::error& reason) {
+            auto why = from_caf(reason, "wait for the session");
+            auto status = status_of(why);
+            failed(id, status, std::move(why));
+          });
+}
+
+/// Ends the run's lease, unless its invocation has done so: a run that didn't begin leaves the
+/// session as it was.
+void mcp_session_state::leave_session(run_in_flight& run) {
+  if (auto lease = std::exchange(run.what.session, {})) {
+    self->send(context.sessions(), release_atom::value, lease->handle, lease->number,
+               lease->sandbox);
+  }
+}
+
+void mcp_session_state::admit(const std::string& id) {
   auto due = deadline::at(self->clock().now() + queue_wait);
   // A moment more than the deadline, so that admission itself says why.
   self->request(context.admission, queue_wait + seconds{1}, admit_atom::value, due)
@@ -131,6 +184,11 @@ void mcp_session_state::admitted(const std::string& id, std::uint64_t ticket) {
   self->monitor(run.invocation);
   // The invocation has its own copy now.
   run.what.code = {};
+  run.what.files = {};
+  if (run.what.session) {
+    // It hands the interpreter back; should it fail to, the session is lost.
+    run.what.session->sandbox = nullptr;
+  }
   run.what.observer = nullptr;
   run.held.release();
   self->request(run.invocation, run.what.timeout + run_allowance, run_atom::value)
@@ -164,6 +222,7 @@ void mcp_session_state::finished(const std::string& id, const run_answer& answer
   }
   auto node = runs.extract(found);
   auto& run = node.mapped();
+  leave_session(run);
   if (run.invocation) {
     self->send(context.admission, release_atom::value, run.ticket);
     self->demonitor(run.invocation.address());
@@ -171,7 +230,8 @@ void mcp_session_state::finished(const std::string& id, const run_answer& answer
   if (!run.request.empty()) {
     requests.erase(run.request);
     log_end(run, answer);
-    auto rendered = render_call_result(answer, context.env->config.output);
+    auto rendered = render_call_result(answer, context.env->config.output, context.env->bounds,
+                                       run.form.structured());
     write(encode_result(run.request, call_result(rendered, run.form)));
   }
   end_if_idle();
@@ -203,6 +263,23 @@ void mcp_session_state::progressed(const std::string& id, std::string_view messa
   schedule_tick();
 }
 
+void mcp_session_state::wrote(const std::string& id, const std::string& text) {
+  auto found = runs.find(id);
+  if (found == runs.end() || found->second.request.empty()) {
+    return;
+  }
+  auto& run = found->second;
+  if (!run.progress_token.empty()) {
+    write(encode_notification("notifications/progress",
+                              progress_params(run.progress_token, ++run.progress, text)));
+  }
+  if (run.log_level == log_severity::debug) {
+    auto data =
+        fmt::format(R"({{"event":"output","run":"{}","text":{}}})", run.what.id, json_quote(text));
+    write(encode_notification("notifications/message", log_params(log_severity::debug, data)));
+  }
+}
+
 void mcp_session_state::log_end(const run_in_flight& run, const run_answer& answer) {
   bool fine = answer.status == run_status::success;
   auto severity = fine ? log_severity::info : log_severity::warning;
@@ -218,6 +295,7 @@ void mcp_session_state::cancel_run(std::map<std::string, run_in_flight>::iterato
   auto& run = found->second;
   run.request.clear();
   if (run.now == run_in_flight::stage::queued) {
+    leave_session(run);
     runs.erase(found);
     return;
   }
@@ -264,6 +342,7 @@ caf::typed_response_promise<caf::ok_atom> mcp_session_state::stop() {
     write(encode_result(subscription, subscription_end_result(subscription)));
   }
   requests.clear();
+  reads.clear();
   for (auto run = runs.begin(); run != runs.end();) {
     cancel_run(run++);
   }

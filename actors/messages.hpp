@@ -86,6 +86,31 @@ struct finished_process {
   friend bool operator==(const finished_process&, const finished_process&) = default;
 };
 
+/// One HTTP request to a service of this account that listens on a unix socket.
+struct socket_request {
+  std::string socket; ///< its path
+  std::string method;
+  std::string target; ///< path and query
+  std::string body;   ///< JSON, or empty
+  friend bool operator==(const socket_request&, const socket_request&) = default;
+};
+
+struct socket_answer {
+  std::uint32_t status = 0;
+  std::string body;    ///< at most 1 MiB
+  std::string version; ///< the header Libpod-API-Version
+  friend bool operator==(const socket_answer&, const socket_answer&) = default;
+};
+
+/// A container whose stdio is to be had through its engine's socket.
+struct stream_request {
+  std::string socket;
+  std::string attach; ///< target of the POST that turns the connection into the container's stdio
+  std::string state;  ///< target of the GET that tells how the container is
+  std::string remove; ///< target of the DELETE that kills and removes it
+  friend bool operator==(const stream_request&, const stream_request&) = default;
+};
+
 struct sandbox_up {
   std::string python;
   friend bool operator==(const sandbox_up&, const sandbox_up&) = default;
@@ -109,7 +134,21 @@ struct sandbox_run {
   /// What is sent to the run is charged to this; null: to the whole process's. Stays within the
   /// process.
   std::shared_ptr<memory_budget> budget;
+  /// How long the interpreter waits for another run after this one; zero: it ends with the run.
+  std::chrono::seconds keep{};
+  std::vector<input_file> files{}; ///< to be written before the code starts
   friend bool operator==(const sandbox_run&, const sandbox_run&) = default;
+};
+
+/// Asks for a session's interpreter for one run.
+struct session_claim {
+  std::string owner;  ///< whose session it is; others can't claim it
+  std::string handle; ///< empty: a new session
+  bool reset = false; ///< begin afresh: what the interpreter holds is dropped
+  std::vector<std::string>
+      servers;  ///< raw names; a session that exists has its own, none means these
+  deadline due; ///< until when to wait while others run in it
+  friend bool operator==(const session_claim&, const session_claim&) = default;
 };
 
 /// What to make a container of; the driver fills in the rest from settings and its probe.
@@ -124,8 +163,8 @@ struct container_handle {
   std::string id;
   std::string name;
   std::string folder;
-  child_id child = 0;               ///< the attached CLI process, or the OCI runtime
-  std::int32_t pid = 0;             ///< likewise
+  child_id child = 0;   ///< the attached CLI process, the OCI runtime, or an attached stream
+  std::int32_t pid = 0; ///< of that process; 0 where there is none
   std::vector<std::string> cgroups; ///< the run's own cgroup folders (v1); empty elsewhere
   friend bool operator==(const container_handle&, const container_handle&) = default;
 };
@@ -151,7 +190,7 @@ struct constraint_row {
 struct runtime_report {
   std::string engine; ///< podman or docker
   std::string version;
-  std::string driver; ///< cli or oci
+  std::string driver; ///< cli, rest or oci
   std::string oci_runtime;
   std::string oci_version;
   bool rootless = false;
@@ -185,6 +224,7 @@ struct instance_folders {
 struct run_progress {
   std::string run;     ///< the run's id
   std::string message; ///< for people, e.g. "booting"
+  bool output = false; ///< the message is what the code wrote last
   friend bool operator==(const run_progress&, const run_progress&) = default;
 };
 
@@ -250,6 +290,18 @@ auto inspect(I& f, finished_process& x) {
   return f(x.exit_code, x.out, x.err);
 }
 template <class I>
+auto inspect(I& f, socket_request& x) {
+  return f(x.socket, x.method, x.target, x.body);
+}
+template <class I>
+auto inspect(I& f, socket_answer& x) {
+  return f(x.status, x.body, x.version);
+}
+template <class I>
+auto inspect(I& f, stream_request& x) {
+  return f(x.socket, x.attach, x.state, x.remove);
+}
+template <class I>
 auto inspect(I& f, sandbox_up& x) {
   return f(x.python);
 }
@@ -259,7 +311,11 @@ auto inspect(I& f, sandbox_lost& x) {
 }
 template <class I>
 auto inspect(I& f, sandbox_run& x) {
-  return f(x.id, x.code, x.servers, x.discovered);
+  return f(x.id, x.code, x.servers, x.discovered, x.files);
+}
+template <class I>
+auto inspect(I& f, session_claim& x) {
+  return f(x.owner, x.handle, x.reset, x.servers, x.due);
 }
 template <class I>
 auto inspect(I& f, container_request& x) {
@@ -292,7 +348,7 @@ auto inspect(I& f, instance_folders& x) {
 }
 template <class I>
 auto inspect(I& f, run_progress& x) {
-  return f(x.run, x.message);
+  return f(x.run, x.message, x.output);
 }
 template <class I>
 auto inspect(I& f, tool_call& x) {

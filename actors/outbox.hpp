@@ -17,6 +17,9 @@ public:
   outbox(std::size_t window, std::shared_ptr<memory_budget> budget)
       : window_{window}, budget_{std::move(budget)} {}
 
+  /// What is queued from now on is charged to `budget`.
+  void charge_to(std::shared_ptr<memory_budget> budget) { budget_ = std::move(budget); }
+
   /// Queues bytes; false, and nothing is queued, when the budget refuses them.
   bool push(std::string bytes) {
     memory_budget::share share;

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,12 +14,17 @@ namespace bulkhead {
 struct run_request {
   std::string id; ///< 32 hex digits, names the run everywhere
   std::string code;
-  std::vector<std::string> servers;    ///< raw names, each known and allowed, no duplicates
-  std::chrono::milliseconds timeout{}; ///< for the code itself; booting doesn't count
+  std::vector<std::string> servers;     ///< raw names, each known and allowed, no duplicates
+  std::chrono::milliseconds timeout{};  ///< for the code itself; booting doesn't count
+  std::optional<session_lease> session; ///< none: in an interpreter of its own, which ends with it
   /// Gets a `run_progress` for "booting" and "running"; null when nobody wants to know.
   run_observer_actor observer;
   /// Gets the output as it comes, besides what the answer keeps of it; null when nobody wants it.
   output_observer_actor output;
+  std::vector<input_file> files; ///< written below /workspace before the code starts
+  std::string owner = "local";   ///< whose the artifacts and the output kept are
+  bool keep_output = true;       ///< keep all of the output when it is more than the answer shows
+  bool live = false;             ///< tell `observer`, now and then, what was written last
 };
 
 /// Makes the actor of one run; the run begins with `run_atom`.

@@ -160,8 +160,9 @@ json probe_cache_key(const driver_context& context, const engine_profile& engine
     oci.push_back(name.empty() ? json{} : describe_file(context.find_program(name)));
   }
   auto variables = json::array();
-  for (const auto* name : {"XDG_RUNTIME_DIR", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "DOCKER_HOST",
-                           "DOCKER_CONTEXT", "CONTAINERS_CONF", "CONTAINERS_STORAGE_CONF"}) {
+  for (const auto* name :
+       {"XDG_RUNTIME_DIR", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "DOCKER_HOST", "DOCKER_CONTEXT",
+        "CONTAINERS_CONF", "CONTAINERS_STORAGE_CONF", "CONTAINER_HOST"}) {
     variables.push_back(context.env->variable(name).value_or(""));
   }
   return {{"bulkhead", BULKHEAD_VERSION},
@@ -178,8 +179,8 @@ json probe_cache_key(const driver_context& context, const engine_profile& engine
           {"variables", variables},
           {"cgroups", describe_cgroups(find_delegated_cgroups(context.host))},
           {"settings",
-           {config.oci_runtime, config.container_uid, config.container_gid, config.memory,
-            config.pids, config.cpus.value_or(0)}}};
+           {config.oci_runtime, config.driver, config.container_uid, config.container_gid,
+            config.memory, config.pids, config.cpus.value_or(0)}}};
 }
 
 std::optional<runtime_facts> load_probe(const driver_context& context, const json& key) {

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "actors/container_drive.hpp"
 #include "actors/engine_errors.hpp"
 #include "actors/engine_search.hpp"
 #include "actors/limit_checks.hpp"
@@ -128,7 +129,8 @@ private:
         bool works = co_await try_runtime(last);
         if (works) {
           co_await read_oci_version();
-          co_return expected<void>{};
+          auto driver = co_await choose_driver();
+          co_return driver;
         }
         if (!host_refused_) {
           co_return tl::unexpected{last};
@@ -139,6 +141,41 @@ private:
       }
     }
     co_return tl::unexpected{last};
+  }
+
+  /// podman's service saves a process of its command line for each sandbox. It is used where it is
+  /// asked for, and on cgroup v2 where the limits of its containers hold as well.
+  task<expected<void>> choose_driver() {
+    const auto& wanted = context_.env->config.driver;
+    if (wanted == rest_driver && !podman()) {
+      co_return fail(errc::unavailable, "use a REST service (MCP_BRIDGE_DRIVER=rest): only podman "
+                                        "has one that suits; unset MCP_BRIDGE_DRIVER, or set "
+                                        "MCP_BRIDGE_RUNTIME=podman");
+    }
+    bool suits = podman() && facts_->report.cgroup_mode == "v2";
+    if (wanted != rest_driver && !(wanted.empty() && suits)) {
+      co_return expected<void>{};
+    }
+    const auto by_command = *facts_;
+    facts_->report.driver = rest_driver;
+    error last{errc::unavailable, {}};
+    bool works = co_await try_runtime(last);
+    if (works && (wanted == rest_driver || holds_as_much_as(by_command))) {
+      co_return expected<void>{};
+    }
+    if (wanted == rest_driver) {
+      co_return fail(errc::unavailable,
+                     last.message + "; unset MCP_BRIDGE_DRIVER to use podman's command line");
+    }
+    context_.env->log->info("podman's service isn't used: {}",
+                            works ? "limits of its containers don't hold" : last.message);
+    *facts_ = by_command;
+    co_return expected<void>{};
+  }
+
+  bool holds_as_much_as(const runtime_facts& other) const {
+    return facts_->memory_enforced >= other.memory_enforced &&
+           facts_->pids_enforced >= other.pids_enforced;
   }
 
   /// Version and the uid outside that stands for the container's user.

@@ -134,8 +134,7 @@ void sandbox_state::execute(sandbox_run& what, const sandbox_owner_actor& who) {
   }
   run = std::move(what);
   if (run.budget) {
-    // Nothing has been sent so far.
-    out.emplace(context.env->bounds.write_ahead, run.budget);
+    out->charge_to(run.budget);
   }
   owner = who;
   self->monitor(owner);
@@ -144,9 +143,24 @@ void sandbox_state::execute(sandbox_run& what, const sandbox_owner_actor& who) {
 
 void sandbox_state::start_code() {
   enter(phase::running, start_budget);
+  give_credit(stream_id::out, std::exchange(withheld, 0));
   send(encode_init(run.servers, run.discovered, context.env->bounds));
-  send(encode_execute(run.id, run.code));
+  send(encode_execute(run.id, run.code, run.keep.count() > 0, run.files));
   run.code.clear();
+  run.files.clear();
+}
+
+/// The code ended and its interpreter is kept.
+void sandbox_state::rest() {
+  self->demonitor(owner.address());
+  owner = nullptr;
+  begun = false;
+  used = true;
+  for (auto cost : std::exchange(owed, {})) {
+    give_credit(stream_id::out, cost);
+  }
+  out->charge_to(context.env->budget);
+  enter(phase::idle, run.keep);
 }
 
 // -- end -----------------------------------------------------------------------------------------
@@ -280,6 +294,7 @@ void sandbox_state::on_tick() {
                                           std::chrono::seconds{start_budget}.count())});
     destroy();
     break;
+  case phase::idle: // nobody has come back to the session
   case phase::ending:
     destroy();
     break;

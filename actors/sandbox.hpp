@@ -42,7 +42,7 @@ struct sandbox_state {
     creating,   ///< the driver starts the container
     booting,    ///< waiting for the guest's `ready`
     confining,  ///< the exact limits are being set
-    idle,       ///< booted, waits for its run
+    idle,       ///< waits for its run: the first, or another in the same interpreter
     running,    ///< the code runs
     ending,     ///< asked to exit politely
     destroying, ///< the driver removes what is left
@@ -56,6 +56,7 @@ struct sandbox_state {
   void confined();
   void execute(sandbox_run& what, const sandbox_owner_actor& who);
   void start_code();
+  void rest();
   void lost(error reason, std::int32_t exit_code = 0);
   void child_is_gone(const child_exited& exit);
   void end();
@@ -68,6 +69,7 @@ struct sandbox_state {
   void take_output(child_output& output);
   void take_line(std::string_view line);
   void charge_partial_line();
+  void pass_over(std::size_t cost);
   void take_frame(guest_frame& frame, std::size_t cost);
   void run_has_begun(const guest_started& started);
   template <class Event>
@@ -92,10 +94,12 @@ struct sandbox_state {
   std::optional<child_exited> exited;
   memory_budget::share partial_share; ///< for a frame that hasn't ended
   bool begun = false;                 ///< the guest has taken its run
+  bool used = false;                  ///< a run has ended here, and its interpreter is kept
   bool done = false;                  ///< the code ended by itself
   std::uint64_t generation = 0;       ///< of the phase, so that stale timers are told
   std::string diagnosis;              ///< the tail of the CLI's own stderr
   std::deque<std::size_t> owed;       ///< bytes of frames the owner hasn't dealt with
+  std::uint64_t withheld = 0; ///< bytes that came between two runs, not to be answered by credit
   std::uint64_t advanced = 0; ///< of `owed`: given back when the frames were unfinished lines
   int destroy_attempts = 0;
 

@@ -83,13 +83,17 @@ void sandbox_state::take_line(std::string_view line) {
     return;
   }
   auto* frame = std::get_if<guest_frame>(&*parsed);
+  auto is_start = frame != nullptr && std::holds_alternative<guest_started>(*frame);
+  if (used && (now == phase::idle || (now == phase::running && !begun && !is_start))) {
+    pass_over(cost);
+    return;
+  }
   auto is_ready = frame != nullptr && std::holds_alternative<guest_ready>(*frame);
   if (now != phase::running && !is_ready) {
     give_credit(stream_id::out, cost);
     broken(errc::malformed, "it sent a frame before any code ran");
     return;
   }
-  auto is_start = frame != nullptr && std::holds_alternative<guest_started>(*frame);
   if (now == phase::running && is_start == begun) {
     give_credit(stream_id::out, cost);
     broken(errc::malformed,
@@ -103,6 +107,16 @@ void sandbox_state::take_line(std::string_view line) {
   auto& refused = std::get<refused_call>(*parsed);
   send(encode_refusal(refused.id, refused.reason));
   tell_owner(std::move(refused), cost);
+}
+
+/// A frame between two runs: threads and processes that survive a run belong to none, so that
+/// what they say is dropped. Without credit the pipe fills up, and they wait.
+void sandbox_state::pass_over(std::size_t cost) {
+  if (now == phase::idle) {
+    withheld += cost;
+  } else {
+    give_credit(stream_id::out, cost);
+  }
 }
 
 void sandbox_state::take_frame(guest_frame& frame, std::size_t cost) {
@@ -122,15 +136,21 @@ void sandbox_state::take_frame(guest_frame& frame, std::size_t cost) {
       broken(errc::malformed, "it ended a run that isn't its own");
       return;
     }
-    done = true;
     if (owner) {
       self->send(owner, std::move(*finished));
     }
-    end();
+    if (owner && run.keep.count() > 0) {
+      rest();
+    } else {
+      done = true;
+      end();
+    }
     return;
   }
   if (auto* output = std::get_if<guest_output>(&frame)) {
     tell_owner(std::move(*output), cost);
+  } else if (auto* artifact = std::get_if<guest_artifact>(&frame)) {
+    tell_owner(std::move(*artifact), cost);
   } else {
     tell_owner(std::move(std::get<guest_call>(frame)), cost);
   }

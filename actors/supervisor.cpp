@@ -21,6 +21,7 @@ constexpr auto restart_window = 10min;
 /// who does wait gets no container left on a machine that is busy.
 constexpr auto sessions_budget = 500ms;
 constexpr auto sandboxes_budget = 15s;
+constexpr auto runtime_budget = 4s;
 constexpr auto folders_budget = 400ms;
 
 } // namespace
@@ -45,7 +46,9 @@ void supervisor_state::start_all() {
   add("container runtime", plan.start_runtime, &services::runtime);
   add("client registry", plan.start_registry, &services::registry);
   add("tool library", plan.start_library, &services::library);
+  add("artifact store", plan.start_store, &services::store);
   add("admission", plan.start_admission, &services::admission);
+  add("Python sessions", plan.start_sessions, &services::sessions);
   if (plan.start_pool) {
     auto start_pool = [this] { return plan.start_pool(supervisor_actor{self}); };
     add("sandbox pool", start_pool, &services::pool);
@@ -122,7 +125,7 @@ void supervisor_state::enter(stage next) {
     stop_sandboxes();
     break;
   case stage::folders:
-    stop_folders();
+    stop_runtime();
     break;
   case stage::over:
     for (auto& promise : promises) {
@@ -152,6 +155,16 @@ void supervisor_state::stop_sandboxes() {
             registry_stopped = true;
             advance_when_empty();
           });
+}
+
+void supervisor_state::stop_runtime() {
+  auto go_on = [this] { stop_folders(); };
+  self->request(plan.services->get().runtime, runtime_budget, stop_atom::value)
+      .then([go_on](caf::ok_atom) { go_on(); },
+            [this, go_on](const caf::error& reason) {
+              plan.env->log->error("{}", from_caf(reason, "stop the container driver").message);
+              go_on();
+            });
 }
 
 void supervisor_state::stop_folders() {
@@ -241,8 +254,12 @@ run_starter make_run_starter(caf::actor_system& system, const environment_ptr& e
   };
   return [&system, env, services, make_sandbox](const run_request& request) -> invocation_actor {
     auto all = services->get();
-    return system.spawn(invocation,
-                        invocation_context{env, all.registry, all.library, make_sandbox}, request);
+    return system.spawn(
+        invocation,
+        invocation_context{env, all.registry, all.library,
+                           current(services, &service_directory::services::sessions), make_sandbox,
+                           all.store},
+        request);
   };
 }
 

@@ -30,7 +30,9 @@ public:
     container_runtime_actor runtime;
     client_registry_actor registry;
     tool_library_actor library;
+    artifact_store_actor store;
     admission_actor admission;
+    python_sessions_actor sessions;
     sandbox_pool_actor pool; ///< null where none is configured
   };
 
@@ -83,7 +85,9 @@ struct supervisor_plan {
   std::function<container_runtime_actor()> start_runtime;
   std::function<client_registry_actor()> start_registry;
   std::function<tool_library_actor()> start_library;
+  std::function<artifact_store_actor()> start_store;
   std::function<admission_actor()> start_admission;
+  std::function<python_sessions_actor()> start_sessions;
   /// Null: no sandboxes are kept booted.
   std::function<sandbox_pool_actor(const supervisor_actor& supervisor)> start_pool;
   /// A core actor is lost for good: the process must end. Called once, from the supervisor.
@@ -91,7 +95,8 @@ struct supervisor_plan {
 };
 
 /// Starts the tree in order, restarts leaves within a budget (5 in 10 minutes each), stops in
-/// stages: sessions, then sandboxes and upstream servers, then folders.
+/// stages: sessions, then sandboxes and upstream servers, then what the container driver keeps
+/// running, then folders.
 struct supervisor_state {
   explicit supervisor_state(supervisor_actor::pointer self);
   supervisor_actor::behavior_type make_behavior();
@@ -114,6 +119,7 @@ struct supervisor_state {
   void enter(stage next);
   void stop_session(const mcp_session_actor& session);
   void stop_sandboxes();
+  void stop_runtime();
   void stop_folders();
   void advance_when_empty();
 

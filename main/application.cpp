@@ -15,9 +15,11 @@
 #include <fmt/format.h>
 
 #include "actors/admission.hpp"
+#include "actors/artifact_store.hpp"
 #include "actors/client_registry.hpp"
 #include "actors/container_runtime.hpp"
 #include "actors/process_host.hpp"
+#include "actors/python_sessions.hpp"
 #include "actors/tool_library.hpp"
 #include "actors/volume_manager.hpp"
 #include "main/configuration.hpp"
@@ -142,7 +144,14 @@ supervisor_plan application::make_plan(stop_signal& stop) {
   plan.start_library = [this]() -> tool_library_actor {
     return system_->spawn<caf::detached>(tool_library);
   };
+  // It waits for the disk.
+  plan.start_store = [this]() -> artifact_store_actor {
+    return system_->spawn<caf::detached>(artifact_store, env_);
+  };
   plan.start_admission = [this]() -> admission_actor { return system_->spawn(admission, env_); };
+  plan.start_sessions = [this]() -> python_sessions_actor {
+    return system_->spawn(python_sessions, env_);
+  };
   if (env_->config.pool.ceiling > 0) {
     plan.start_pool = [this](const supervisor_actor& known_to) -> sandbox_pool_actor {
       auto make_sandbox = make_sandbox_maker(*system_, env_, services_, known_to);
@@ -170,7 +179,9 @@ application::~application() {
                    env_->log->error("stop: {}", caf::to_string(reason));
                  });
     for (const auto& handle : {caf::actor_cast<caf::actor>(supervisor_),
+                               caf::actor_cast<caf::actor>(services_->get().sessions),
                                caf::actor_cast<caf::actor>(services_->get().admission),
+                               caf::actor_cast<caf::actor>(services_->get().store),
                                caf::actor_cast<caf::actor>(services_->get().library),
                                caf::actor_cast<caf::actor>(services_->get().registry),
                                caf::actor_cast<caf::actor>(services_->get().runtime),

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -34,6 +35,12 @@ public:
   io::io_thread& io() { return *io_; }
   service_directory::services services() const { return services_->get(); }
   const run_starter& starter() const { return starter_; }
+  std::function<artifact_store_actor()> store() const {
+    return current(services_, &service_directory::services::store);
+  }
+  std::function<python_sessions_actor()> sessions() const {
+    return current(services_, &service_directory::services::sessions);
+  }
 
   /// The status that the process will end with, also when the actors don't end in time. Answers it.
   int leave_with(int status) {

@@ -13,6 +13,7 @@
 
 #include "main/account.hpp"
 #include "main/commands.hpp"
+#include "protocol/image_profiles.hpp"
 
 namespace bulkhead {
 
@@ -29,7 +30,14 @@ constexpr const char* run_and_clean = R"(trap 'rm -rf -- "$0"' EXIT; bash "$@")"
 std::vector<std::string> builder_arguments(const command_line& line, const settings& config,
                                            const std::string& script) {
   auto folder = script.substr(0, script.rfind('/'));
-  std::vector<std::string> argv{"bash", "-c", run_and_clean, folder, script, "--tag", config.image};
+  // A profile has a tag of its own; without one, the image that runs take is made.
+  const auto* profile = find_image_profile(line.profile);
+  auto tag = profile != nullptr ? std::string{profile->reference} : config.image;
+  profile = profile_of_image(tag);
+  std::vector<std::string> argv{"bash", "-c", run_and_clean, folder, script, "--tag", tag};
+  if (profile != nullptr) {
+    argv.insert(argv.end(), {"--profile", std::string{profile->name}});
+  }
   if (!config.runtime.empty()) {
     // Without an engine's commands sandboxes still have the image from podman's store.
     argv.insert(argv.end(), {"--runtime", config.runtime == oci_driver ? std::string{"podman"}

@@ -4,12 +4,14 @@
 #include <cmath>
 #include <cstdlib>
 #include <sstream>
+#include <vector>
 
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 
 #include "main/output.hpp"
+#include "protocol/image_profiles.hpp"
 #include "protocol/printable.hpp"
 
 namespace bulkhead {
@@ -28,6 +30,7 @@ constexpr const char* examples = R"(Examples:
   bulkhead doctor                       what is enforced on this machine, and what to do
   bulkhead servers --tools              which MCP servers and tools were found
   bulkhead image build                  make the sandbox image from Debian packages
+  bulkhead image build --profile data   the one with numpy, pandas, matplotlib and more
 
 Configuration: ~/MCPs/*.json (mcpServers) and MCP_BRIDGE_* variables; see README.md.)";
 
@@ -59,6 +62,26 @@ CLI::App* add_run(CLI::App& app, command_line& result) {
   return run;
 }
 
+CLI::App* add_build(CLI::App& image, command_line& result) {
+  auto* build = image.add_subcommand("build", "Make the image from Debian packages, or pull one");
+  auto* pull = build->add_flag("--pull", result.pull, "Pull a registry image instead");
+  build->add_option("REFERENCE", result.image_reference,
+                    "What to pull (default: python:3.13-slim)");
+  std::vector<std::string> names;
+  for (const auto& each : image_profiles) {
+    names.emplace_back(each.name);
+  }
+  build
+      ->add_option("--profile", result.profile,
+                   "minimal: Python alone (the default); data: numpy, pandas, matplotlib, scipy, "
+                   "Pillow, too, 300 MB. MCP_BRIDGE_IMAGE=data then makes runs use it")
+      ->check(CLI::IsMember(names))
+      ->type_name("NAME")
+      ->excludes(pull);
+  build->add_flag("--rebuild", result.rebuild, "Even if the image is current");
+  return build;
+}
+
 } // namespace
 
 command_line parse_command_line(int argc, char** argv, int out) {
@@ -84,11 +107,7 @@ command_line parse_command_line(int argc, char** argv, int out) {
 
   auto* image = app.add_subcommand("image", "The sandbox image");
   image->require_subcommand(1);
-  auto* build = image->add_subcommand("build", "Make the image from Debian packages, or pull one");
-  build->add_flag("--pull", result.pull, "Pull a registry image instead");
-  build->add_option("REFERENCE", result.image_reference,
-                    "What to pull (default: python:3.13-slim)");
-  build->add_flag("--rebuild", result.rebuild, "Even if the image is current");
+  auto* build = add_build(*image, result);
 
   // A command's help takes its parent's footer otherwise.
   for (auto* command : {run, doctor, servers, image, build}) {

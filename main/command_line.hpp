@@ -20,6 +20,7 @@ struct command_line {
   // image build
   bool pull = false;
   std::string image_reference;
+  std::string profile; ///< one of image_profiles, or empty
   bool rebuild = false;
 
   // doctor, servers, run

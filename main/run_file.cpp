@@ -120,6 +120,27 @@ run_answer wait_for_answer(application& app, stop_signal& stop, const run_reques
   return *answer;
 }
 
+/// Whoever is at this machine wants the files themselves.
+run_answer with_file_uris(run_answer answer) {
+  for (auto& each : answer.artifacts) {
+    each.uri = file_uri(each.file);
+  }
+  for (auto* stream : {&answer.out_kept, &answer.err_kept}) {
+    stream->uri = stream->kept.file.empty() ? std::string{} : file_uri(stream->kept.file);
+  }
+  return answer;
+}
+
+void tell_artifacts(const run_answer& answer) {
+  for (const auto& each : answer.artifacts) {
+    complain(fmt::format("artifact {} ({}, {} bytes): {}", printable(each.name), each.mime_type,
+                         each.bytes, each.file));
+  }
+  for (const auto& each : answer.artifacts_lost) {
+    complain(fmt::format("artifacts not kept: {} {}", each.count, each.why));
+  }
+}
+
 } // namespace
 
 int run_file(application& app, stop_signal& stop, const command_line& line, std::string code,
@@ -137,12 +158,14 @@ int run_file(application& app, stop_signal& stop, const command_line& line, std:
   auto lost = std::make_shared<std::atomic<int>>(0);
   if (!line.json) {
     request.output = app.system().spawn<caf::detached>(console, out, lost);
+    request.keep_output = false; // it is all shown
   }
   auto answer = wait_for_answer(app, stop, request);
   auto status = exit_status(answer);
   if (line.json) {
-    return write_answer(out, printable(render_structured(answer)) + "\n", status);
+    return write_answer(out, printable(render_structured(with_file_uris(answer))) + "\n", status);
   }
+  tell_artifacts(answer);
   if (answer.failure) {
     complain(fmt::format("{}: {}", to_string(answer.status), answer.failure->message));
   }

@@ -58,4 +58,25 @@ std::optional<std::string> decode_base64(std::string_view text) {
   return bits == 0 ? std::optional{std::move(result)} : std::nullopt;
 }
 
+std::string encode_base64(std::string_view bytes) {
+  constexpr std::string_view alphabet =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string result;
+  result.reserve((bytes.size() + 2) / 3 * 4);
+  std::uint32_t bits = 0;
+  unsigned held = 0;
+  for (const char byte : bytes) {
+    bits = (bits << 8) | static_cast<unsigned char>(byte);
+    for (held += 8; held >= 6; held -= 6) {
+      result += alphabet[(bits >> (held - 6)) & 63];
+    }
+    bits &= (1U << held) - 1;
+  }
+  if (held > 0) {
+    result += alphabet[(bits << (6 - held)) & 63];
+  }
+  result.append((4 - result.size() % 4) % 4, '=');
+  return result;
+}
+
 } // namespace bulkhead

@@ -10,4 +10,7 @@ namespace bulkhead {
 /// ends, unused bits zero. Nothing for any other text.
 std::optional<std::string> decode_base64(std::string_view text);
 
+/// `bytes` in the same encoding.
+std::string encode_base64(std::string_view bytes);
+
 } // namespace bulkhead

@@ -68,7 +68,7 @@ inline constexpr std::array<std::string_view, 7> sandbox_environment = {
     "HOME=/workspace",
     "LANG=C.UTF-8",
     "TMPDIR=/tmp",
-    "MPLCONFIGDIR=/workspace", // matplotlib wants a folder it can write
+    "MPLCONFIGDIR=/tmp/matplotlib", // it wants a folder that it can make or write
     "PYTHONDONTWRITEBYTECODE=1",
     "PYTHONNOUSERSITE=1",
 };

@@ -46,6 +46,19 @@ struct limits {
   std::size_t answer_stream = 16 * kibibyte;
   /// What an answer shows of all, in bytes.
   std::size_t answer_total = 64 * kibibyte;
+  /// One artifact of a run, all of its artifacts (both in bytes), and how many a run may have.
+  std::size_t artifact = 12 * mebibyte;
+  std::size_t artifacts = 64 * mebibyte;
+  std::uint32_t artifact_count = 64;
+  /// Images that an answer shows by themselves: one, all of them (both in bytes), and how many.
+  std::size_t image = 256 * kibibyte;
+  std::size_t images = 512 * kibibyte;
+  std::uint32_t image_count = 4;
+  /// Files that a call may bring along, and the bytes of them all.
+  std::size_t input_files = 64;
+  std::size_t input_bytes = 8 * mebibyte;
+  /// What one read of a resource gives, in bytes.
+  std::size_t resource_part = mebibyte;
   /// The stderr tail kept of one child for error texts, in bytes.
   std::size_t stderr_tail = 4 * kibibyte;
 };

@@ -4,6 +4,7 @@
 
 #include "protocol/json_text.hpp"
 #include "protocol/policy.hpp"
+#include "protocol/resource_contents.hpp"
 
 namespace bulkhead {
 
@@ -84,15 +85,46 @@ std::string tool_list_result(std::string_view tool, const answer_form& form) {
   return finish(fmt::format(R"("tools":[{}])", tool), form.modern, cache_scope::shared, hour_ms);
 }
 
-std::string resource_list_result(const answer_form& form) {
+std::string resource_list_result(const answer_form& form, const resource_page& page, bool first) {
+  std::string entries;
+  if (first) {
+    entries = fmt::format(R"({{"uri":"{}","name":"capabilities",)"
+                          R"("title":"Helpers and servers in the sandbox",)"
+                          R"("description":"What code run by run_python can use: how to call MCP )"
+                          R"(servers, how to find tools, and which servers are configured.",)"
+                          R"("mimeType":"text/markdown"}})",
+                          capabilities_uri);
+  }
+  for (const auto& each : page.entries) {
+    entries += entries.empty() ? "" : ",";
+    entries += fmt::format(R"({{"uri":{},"name":{},"mimeType":{},"size":{}}})",
+                           json_quote(each.uri), json_quote(each.name), json_quote(each.mime_type),
+                           each.bytes);
+  }
+  auto next = page.next.empty() ? std::string{}
+                                : fmt::format(R"(,"nextCursor":{})", json_quote(page.next));
+  return finish(fmt::format(R"("resources":[{}]{})", entries, next), form.modern,
+                cache_scope::personal);
+}
+
+std::string template_list_result(const answer_form& form) {
   return finish(
-      fmt::format(R"("resources":[{{"uri":"{}","name":"capabilities",)"
-                  R"("title":"Helpers and servers in the sandbox",)"
-                  R"("description":"What code run by run_python can use: how to call MCP )"
-                  R"(servers, how to find tools, and which servers are configured.",)"
-                  R"("mimeType":"text/markdown"}}])",
-                  capabilities_uri),
+      fmt::format(R"("resourceTemplates":[{{"uriTemplate":"{}","name":"output",)"
+                  R"("title":"All that a run wrote",)"
+                  R"("description":"stream is stdout or stderr; offset and length, in bytes, )"
+                  R"(choose a range of at most 1 MiB."}},{{"uriTemplate":"{}",)"
+                  R"("name":"artifact","title":"A file that a run saved",)"
+                  R"("description":"Ranges as for output."}}])",
+                  output_template, artifact_template),
       form.modern, cache_scope::shared, hour_ms);
+}
+
+std::string resource_part_result(const resource_uri& what, resource_part part,
+                                 const answer_form& form) {
+  auto uri = what.stream ? output_uri(what.handle, *what.stream)
+                         : artifact_uri(what.handle, what.artifact);
+  return finish(fmt::format(R"("contents":[{}])", part_contents(uri, what.offset, std::move(part))),
+                form.modern, cache_scope::personal, minute_ms);
 }
 
 std::string empty_list_result(std::string_view member, const answer_form& form) {
@@ -109,7 +141,9 @@ std::string capabilities_result(std::string_view guide, const server_catalogue& 
 
 rpc_refusal resource_not_found(std::string_view uri, const answer_form& form) {
   return {form.modern ? rpc_code::invalid_params : rpc_code::resource_not_found,
-          fmt::format("Resource not found: there is only {}", capabilities_uri),
+          fmt::format("Resource not found: there is {} and what resources/list tells; what runs "
+                      "leave is kept for a day, and less if newer things need the room",
+                      capabilities_uri),
           fmt::format(R"({{"uri":{}}})", json_quote(uri))};
 }
 

@@ -3,6 +3,7 @@
 #include <string>
 #include <string_view>
 
+#include "protocol/artifact.hpp"
 #include "protocol/error.hpp"
 #include "protocol/mcp_request.hpp"
 #include "protocol/server_config.hpp"
@@ -22,7 +23,7 @@ struct answer_form {
   bool structured() const { return modern || revision >= "2025-06-18"; }
 };
 
-/// The one resource: the guide to what code in the sandbox can use.
+/// The resource that is always there: the guide to what code in the sandbox can use.
 inline constexpr std::string_view capabilities_uri = "bulkhead://capabilities";
 
 /// The answer to `initialize`, for a negotiated revision.
@@ -34,9 +35,22 @@ std::string discover_result();
 /// The answer to `tools/list`: `tool` is the JSON text of the one tool.
 std::string tool_list_result(std::string_view tool, const answer_form& form);
 
-/// The answers to `resources/list`, and to a list of which there is nothing (`member` is
-/// "prompts" or "resourceTemplates").
-std::string resource_list_result(const answer_form& form);
+/// The answer to `resources/list`: the guide, unless it was on a page before, and what runs left.
+std::string resource_list_result(const answer_form& form, const resource_page& page = {},
+                                 bool first = true);
+
+/// The answer to `resources/templates/list`.
+std::string template_list_result(const answer_form& form);
+
+/// The answer to `resources/read` of what a run left. `contents` has the bytes, as `text` if they
+/// are UTF-8, else as `blob`; they begin at `what.offset`. A part whose end would split a character
+/// of a text ends up to three bytes sooner. `_meta` of it has, as "bulkhead/range", {offset, bytes,
+/// keptBytes, totalBytes} and, where more is kept, `nextOffset`; `notKept` is why not all of it is
+/// kept. A second, text item says the same for readers, if there is more or something is missing.
+std::string resource_part_result(const resource_uri& what, resource_part part,
+                                 const answer_form& form);
+
+/// The answer to a list of which there is nothing, `member`.
 std::string empty_list_result(std::string_view member, const answer_form& form);
 
 /// The answer to `resources/read` for the guide: `guide` followed by the configured servers that

@@ -9,6 +9,7 @@
 
 #include "protocol/json_text.hpp"
 #include "protocol/shown_answer.hpp"
+#include "protocol/shown_artifacts.hpp"
 #include "protocol/toon.hpp"
 
 namespace bulkhead {
@@ -79,6 +80,21 @@ std::string names_json(const std::vector<std::string>& names) {
   return array.empty() ? array : array + "]";
 }
 
+std::string stream_json(const captured_stream& shown, const kept_stream& kept) {
+  if (shown.omitted == 0) {
+    return {};
+  }
+  object_text object;
+  object.add_number("totalBytes", shown.total);
+  object.add_number("omittedBytes", shown.omitted);
+  object.add_text("uri", kept.uri);
+  if (!kept.kept.why.empty()) {
+    object.add_number("keptBytes", kept.kept.bytes);
+    object.add_text("notKept", kept.kept.why);
+  }
+  return object.take();
+}
+
 std::string cut_json(std::uint64_t total, std::uint64_t omitted) {
   return omitted == 0 ? std::string{}
                       : fmt::format(R"({{"totalBytes":{},"omittedBytes":{}}})", total, omitted);
@@ -86,9 +102,10 @@ std::string cut_json(std::uint64_t total, std::uint64_t omitted) {
 
 std::string truncated_json(const shown_answer& shown) {
   object_text object;
-  object.add_json("stdout", cut_json(shown.run.out.total, shown.run.out.omitted));
-  object.add_json("stderr", cut_json(shown.run.err.total, shown.run.err.omitted));
+  object.add_json("stdout", stream_json(shown.run.out, shown.run.out_kept));
+  object.add_json("stderr", stream_json(shown.run.err, shown.run.err_kept));
   object.add_json("result", cut_json(shown.result_total, shown.result_omitted));
+  object.add_json("artifacts", missing_artifacts_json(shown.run));
   return object.take();
 }
 
@@ -108,8 +125,10 @@ std::string structured_json(const shown_answer& shown) {
   }
   object.add_json("error", error_json(run));
   object.add_json("servers", names_json(run.servers));
+  object.add_text("session", run.session);
   object.add_number("durationMs", run.duration_ms);
   object.add_json("truncated", truncated_json(shown));
+  object.add_json("artifacts", artifacts_json(run));
   return object.take();
 }
 
@@ -174,6 +193,10 @@ std::string compact_text(const shown_answer& shown) {
     start_section(text);
     text += "=> " + (run.result_repr ? *run.result_repr : *run.result_json);
   }
+  if (auto kept = kept_text(run); !kept.empty()) {
+    start_section(text);
+    text += kept;
+  }
   if (run.exception) {
     start_section(text);
     text += exception_text(*run.exception, run.err.text());
@@ -181,6 +204,10 @@ std::string compact_text(const shown_answer& shown) {
   if (run.status != run_status::success) {
     start_section(text);
     text += ending_text(run);
+  }
+  if (!run.session.empty()) {
+    start_section(text);
+    text += fmt::format("[session: {}]", run.session);
   }
   return text.empty() ? "[success: no output]" : text;
 }
@@ -211,11 +238,22 @@ std::string render_structured(const run_answer& answer, const limits& bounds) {
   return render_within(answer, bounds.answer_total / 2, structured_json);
 }
 
-std::string render_call_result(const run_answer& answer, output_mode mode, const limits& bounds) {
+std::string render_call_result(const run_answer& answer, output_mode mode, const limits& bounds,
+                               bool links) {
   const auto text = render_within(answer, bounds.answer_total / 2, notation_of(mode));
   return fmt::format(
-      R"({{"content":[{{"type":"text","text":{}}}],"structuredContent":{},"isError":{}}})",
-      json_quote(text), render_structured(answer, bounds), answer.status != run_status::success);
+      R"({{"content":[{{"type":"text","text":{}}}{}],"structuredContent":{},"isError":{}}})",
+      json_quote(text), artifact_blocks(answer, links), render_structured(answer, bounds),
+      answer.status != run_status::success);
+}
+
+bool shows_all_captured(const run_answer& answer, output_mode mode, const limits& bounds) {
+  // What is said of kept output comes on top.
+  constexpr std::size_t margin = 1024;
+  const auto fits = [&](output_mode shown_in) {
+    return notation_of(shown_in)({answer, 0, 0}).size() + margin <= bounds.answer_total / 2;
+  };
+  return fits(output_mode::json) && fits(mode);
 }
 
 } // namespace bulkhead

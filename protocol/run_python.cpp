@@ -10,6 +10,7 @@
 
 #include "protocol/config_keys.hpp"
 #include "protocol/edit_distance.hpp"
+#include "protocol/input_files.hpp"
 #include "protocol/json_scan.hpp"
 #include "protocol/json_text.hpp"
 #include "protocol/policy.hpp"
@@ -20,27 +21,25 @@ namespace {
 
 // The only thing about Bulkhead that a model is sure to see.
 constexpr std::string_view description =
-    "Run Python (real CPython 3) in a fresh, locked-down container without network; nothing is "
-    "kept "
-    "between calls. You get stdout, stderr and the last expression's value: print only what you "
-    "need.\n\n"
+    "Run Python (CPython 3) in a fresh, locked-down container without network. You get "
+    "stdout, stderr and the last expression's value: print only what you need.\n\n"
     "The code can call the user's MCP servers. Name them in `servers`; each becomes a proxy "
     "`mcp_<alias>`:\n"
     "  r = await mcp_x.some_tool(arg=1)  # dict or text; raises MCPError\n"
     "Await every call (top-level await works, asyncio.gather overlaps calls). Loop, join and "
-    "filter "
-    "in code, in one run, rather than call by call.\n\n"
-    "To find out what exists, run `from mcp import runtime` and print\n"
-    "- runtime.discovered_servers(detailed=True): every server you may name in `servers`\n"
-    "- await runtime.search_tool_docs(\"words\") or await runtime.query_tool_docs(\"x\"): tools "
-    "and "
-    "signatures of the servers named in `servers`\n"
+    "filter in code, in one run.\n\n"
+    "To find out what exists, `from mcp import runtime` and print\n"
+    "- runtime.discovered_servers(detailed=True): every server you may name\n"
+    "- await runtime.search_tool_docs(\"words\") or runtime.query_tool_docs(\"x\"): tools and "
+    "signatures of the servers named\n"
     "All helpers: resource bulkhead://capabilities or runtime.capability_summary().";
 
 /// The servers one call may name; far above any sensible use.
 constexpr std::size_t most_servers = 256;
 /// Above any name or alias there can be.
 constexpr std::size_t longest_name_asked = 256;
+constexpr std::array<std::string_view, 6> known_arguments = {"code",    "servers", "files",
+                                                             "timeout", "session", "reset"};
 /// Names that an error text lists before it says how many more there are.
 constexpr std::size_t names_listed = 20;
 
@@ -228,14 +227,42 @@ expected<std::vector<std::string>> read_servers(std::string_view token,
   return servers;
 }
 
+/// The session that the call is for, into `call`.
+std::optional<error> read_session(const json_outline& arguments, python_call& call) {
+  auto invalid_here = [](std::string message) {
+    return error{errc::invalid_argument, std::move(message)};
+  };
+  auto session = arguments.find("session");
+  if (!session.empty() && session != "null") {
+    if (!is_json_string(session)) {
+      return invalid_here(fmt::format(
+          "session must be \"new\" or the handle that an answer gave, got {}", kind_of(session)));
+    }
+    call.session = decode_json_string(session);
+    if (call.session.empty()) {
+      return invalid_here("session is empty; pass \"new\", a handle, or leave it out");
+    }
+  }
+  auto reset = arguments.find("reset");
+  if (reset.empty() || reset == "null" || reset == "false") {
+    return std::nullopt;
+  }
+  if (reset != "true") {
+    return invalid_here(fmt::format("reset must be true or false, got {}", kind_of(reset)));
+  }
+  if (call.session.empty()) {
+    return invalid_here("reset needs a session: pass the handle of the one to begin afresh");
+  }
+  call.reset = true;
+  return std::nullopt;
+}
+
 tl::unexpected<error> unknown_argument(std::string_view name) {
-  constexpr std::array<std::string_view, 3> known = {"code", "servers", "timeout"};
   name = name.substr(0, 100);
-  auto likely = closest_name(name, {known.begin(), known.end()});
+  auto likely = closest_name(name, {known_arguments.begin(), known_arguments.end()});
   auto hint = likely.empty() ? std::string{} : fmt::format(", did you mean \"{}\"?", likely);
-  return invalid(fmt::format("there is no argument \"{}\"{} run_python takes code, servers and "
-                             "timeout",
-                             name, hint.empty() ? ";" : hint));
+  return invalid(fmt::format("there is no argument \"{}\"{} run_python takes {}", name,
+                             hint.empty() ? ";" : hint, fmt::join(known_arguments, ", ")));
 }
 
 } // namespace
@@ -259,11 +286,15 @@ expected<std::string> find_server(std::string_view name, const server_catalogue&
 std::string run_python_definition(const settings& config) {
   return fmt::format(
       R"({{"name":"{}","title":"Run Python","description":{},"inputSchema":{{"type":"object",)"
-      R"("properties":{{"code":{{"type":"string","description":"Python source"}},)"
+      R"("properties":{{"code":{{"type":"string"}},)"
       R"("servers":{{"type":"array","items":{{"type":"string"}},)"
       R"("description":"MCP servers the code may call"}},)"
+      R"("files":{{"type":"array","items":{{"type":"object"}},)"
+      R"("description":"Put in /workspace first: {{path, text or b64}}"}},)"
       R"("timeout":{{"type":"number","exclusiveMinimum":0,"maximum":{},)"
-      R"("description":"Seconds; default {}"}}}},)"
+      R"("description":"Seconds; default {}"}},)"
+      R"("session":{{"type":"string","description":"\"new\" keeps the interpreter for calls )"
+      R"(with the handle returned"}},"reset":{{"type":"boolean"}}}},)"
       R"("required":["code"],"additionalProperties":false}},)"
       R"("annotations":{{"title":"Run Python","readOnlyHint":false,"destructiveHint":true,)"
       R"("idempotentHint":false,"openWorldHint":true}}}})",
@@ -280,7 +311,8 @@ expected<python_call> read_python_call(std::string_view arguments,
     return tl::unexpected<error>(std::move(outline.error()));
   }
   for (const auto& member : outline->members) {
-    if (member.key != "code" && member.key != "servers" && member.key != "timeout") {
+    if (std::find(known_arguments.begin(), known_arguments.end(), member.key) ==
+        known_arguments.end()) {
       return unknown_argument(member.key);
     }
   }
@@ -296,7 +328,16 @@ expected<python_call> read_python_call(std::string_view arguments,
   if (!timeout) {
     return tl::unexpected<error>(std::move(timeout.error()));
   }
-  return python_call{std::move(*code), std::move(*servers), *timeout};
+  python_call call{std::move(*code), std::move(*servers), *timeout, {}, false, {}};
+  if (auto failure = read_session(*outline, call)) {
+    return tl::unexpected<error>(std::move(*failure));
+  }
+  auto files = read_input_files(outline->find("files"), bounds);
+  if (!files) {
+    return tl::unexpected<error>(std::move(files.error()));
+  }
+  call.files = std::move(*files);
+  return call;
 }
 
 } // namespace bulkhead

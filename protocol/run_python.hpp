@@ -9,6 +9,7 @@
 #include "protocol/limits.hpp"
 #include "protocol/server_config.hpp"
 #include "protocol/settings.hpp"
+#include "protocol/wire.hpp"
 
 namespace bulkhead {
 
@@ -24,6 +25,9 @@ struct python_call {
   std::string code;
   std::vector<std::string> servers; ///< raw names, sorted, without duplicates
   std::chrono::milliseconds timeout{};
+  std::string session;             ///< empty: none; "new", or what may be a handle
+  bool reset = false;              ///< the session begins afresh
+  std::vector<input_file> files{}; ///< see read_input_files
   friend bool operator==(const python_call&, const python_call&) = default;
 };
 

@@ -11,6 +11,7 @@
 
 #include "protocol/ascii.hpp"
 #include "protocol/edit_distance.hpp"
+#include "protocol/image_profiles.hpp"
 #include "protocol/variable_expansion.hpp"
 
 namespace bulkhead {
@@ -177,7 +178,8 @@ std::optional<std::string> checked_image(std::string_view text) {
   if (text.front() == '-' || std::any_of(text.begin(), text.end(), bad)) {
     return std::nullopt;
   }
-  return std::string(text);
+  const auto* profile = find_image_profile(text);
+  return std::string(profile != nullptr ? profile->reference : text);
 }
 
 void read_runtime(reader& from, settings& to) {
@@ -192,7 +194,13 @@ void read_runtime(reader& from, settings& to) {
               return is_program(text, {"crun", "runc", "runsc"}) ? std::optional(std::string(text))
                                                                  : std::nullopt;
             });
-  from.take("MCP_BRIDGE_IMAGE", to.image, "an image reference without spaces, e.g. localhost/x:1",
+  from.take("MCP_BRIDGE_DRIVER", to.driver, "cli or rest",
+            [](std::string_view text) -> std::optional<std::string> {
+              return text == "cli" || text == "rest" ? std::optional(std::string(text))
+                                                     : std::nullopt;
+            });
+  from.take("MCP_BRIDGE_IMAGE", to.image,
+            "minimal, data or an image reference without spaces, e.g. localhost/x:1",
             checked_image);
   from.take("MCP_BRIDGE_RUNTIME_IDLE_TIMEOUT", to.runtime_idle_timeout,
             "whole seconds from 0 to 604800", [](std::string_view text) -> std::optional<seconds> {
@@ -243,10 +251,28 @@ void read_limits(reader& from, settings& to) {
   to.container_uid = user.uid;
   to.container_gid = user.gid;
   from.take_count("MCP_BRIDGE_CONCURRENT_RUNS", to.concurrent_runs, 1, 1024);
+  from.take_count("MCP_BRIDGE_SESSIONS", to.sessions, 0, 256);
+  from.take("MCP_BRIDGE_SESSION_IDLE", to.session_idle, "whole seconds from 1 to 86400, e.g. 900",
+            [](std::string_view text) -> std::optional<std::chrono::seconds> {
+              auto number = parse_whole<std::uint32_t>(text);
+              return number && *number >= 1 && *number <= longest_timeout_seconds
+                         ? std::optional(std::chrono::seconds{*number})
+                         : std::nullopt;
+            });
   from.take(
       "MCP_BRIDGE_POOL", to.pool,
       "how many sandboxes to keep booted, FLOOR or FLOOR:CEILING up to 256, e.g. 2 or 0:8; 0: none",
       parse_pool);
+}
+
+void read_store(reader& from, settings& to) {
+  auto size = [](std::string_view text) -> std::optional<std::uint64_t> {
+    auto bytes = parse_size(text);
+    return bytes ? std::optional(*bytes) : std::nullopt;
+  };
+  from.take("MCP_BRIDGE_SPILL", to.spill, "a size, e.g. 64m or 1g, or 0 to keep no output", size);
+  from.take("MCP_BRIDGE_ARTIFACTS", to.artifacts, "a size, e.g. 256m or 2g, or 0 to keep nothing",
+            size);
 }
 
 void read_paths(reader& from, settings& to, std::string_view home) {
@@ -296,6 +322,7 @@ tl::expected<settings, std::vector<error>> read_settings(const environment_looku
   read_runtime(from, result);
   read_timeouts(from, result);
   read_limits(from, result);
+  read_store(from, result);
   read_paths(from, result, home);
   from.take("MCP_BRIDGE_OUTPUT_MODE", result.output, "compact, toon or json", choice(output_modes));
   from.take("MCP_BRIDGE_LOG_LEVEL", result.log, "trace, debug, info, warning, error or off",
@@ -312,6 +339,7 @@ tl::expected<settings, std::vector<error>> read_settings(const environment_looku
 std::vector<std::string> unknown_variables(const std::vector<std::string>& names) {
   static const std::vector<std::string_view> known = {"MCP_BRIDGE_RUNTIME",
                                                       "MCP_BRIDGE_OCI_RUNTIME",
+                                                      "MCP_BRIDGE_DRIVER",
                                                       "MCP_BRIDGE_IMAGE",
                                                       "MCP_BRIDGE_RUNTIME_IDLE_TIMEOUT",
                                                       "MCP_BRIDGE_TIMEOUT",
@@ -322,7 +350,11 @@ std::vector<std::string> unknown_variables(const std::vector<std::string>& names
                                                       "MCP_BRIDGE_CONTAINER_USER",
                                                       "MCP_BRIDGE_STATE_DIR",
                                                       "MCP_BRIDGE_CONCURRENT_RUNS",
+                                                      "MCP_BRIDGE_SESSIONS",
+                                                      "MCP_BRIDGE_SESSION_IDLE",
                                                       "MCP_BRIDGE_POOL",
+                                                      "MCP_BRIDGE_SPILL",
+                                                      "MCP_BRIDGE_ARTIFACTS",
                                                       "MCP_BRIDGE_OUTPUT_MODE",
                                                       "MCP_BRIDGE_LOG_LEVEL",
                                                       "MCP_BRIDGE_STRICT",

@@ -33,6 +33,7 @@ struct settings {
   /// command; the image comes from podman's store), or empty: find an engine.
   std::string runtime;
   std::string oci_runtime; ///< MCP_BRIDGE_OCI_RUNTIME: "crun", "runc", a path, or empty: find one
+  std::string driver;      ///< MCP_BRIDGE_DRIVER: "cli", "rest", or empty: what suits the host
   std::string image = "localhost/bulkhead-sandbox:latest"; ///< MCP_BRIDGE_IMAGE
   std::chrono::milliseconds timeout{30'000}; ///< MCP_BRIDGE_TIMEOUT, seconds, fractions allowed
   std::chrono::milliseconds max_timeout{120'000}; ///< MCP_BRIDGE_MAX_TIMEOUT, seconds
@@ -48,10 +49,14 @@ struct settings {
   bulkhead::log_level log = bulkhead::log_level::info;           ///< MCP_BRIDGE_LOG_LEVEL
   bool allow_self_server = false;                                ///< MCP_BRIDGE_ALLOW_SELF_SERVER
   bool allow_rootful = false;                                    ///< MCP_BRIDGE_ALLOW_ROOTFUL
-  bool strict = false;               ///< MCP_BRIDGE_STRICT: refuse when a limit isn't enforced
-  std::uint32_t concurrent_runs = 8; ///< MCP_BRIDGE_CONCURRENT_RUNS
-  pool_sizes pool;                   ///< MCP_BRIDGE_POOL: FLOOR or FLOOR:CEILING; 0: no pool
-  std::vector<std::string> remarks;  ///< worth a warning, for people
+  bool strict = false;                    ///< MCP_BRIDGE_STRICT: refuse when a limit isn't enforced
+  std::uint32_t concurrent_runs = 8;      ///< MCP_BRIDGE_CONCURRENT_RUNS
+  std::uint32_t sessions = 8;             ///< MCP_BRIDGE_SESSIONS: kept interpreters; 0: none
+  std::chrono::seconds session_idle{900}; ///< MCP_BRIDGE_SESSION_IDLE: then it ends
+  pool_sizes pool;                        ///< MCP_BRIDGE_POOL: FLOOR or FLOOR:CEILING; 0: no pool
+  std::uint64_t spill = 64 * mebibyte;    ///< MCP_BRIDGE_SPILL: output kept of one run; 0: none
+  std::uint64_t artifacts = 256 * mebibyte; ///< MCP_BRIDGE_ARTIFACTS: all that is kept; 0: nothing
+  std::vector<std::string> remarks;         ///< worth a warning, for people
 };
 
 /// Looks a variable up in an environment.

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "protocol/artifact.hpp"
 #include "protocol/base64.hpp"
 #include "protocol/json_members.hpp"
 #include "protocol/json_scan.hpp"
@@ -139,6 +140,32 @@ parsed_frame parse_done(const json_outline& frame, const limits& bounds) {
     return oversized("a done frame's result and error", size, bounds.control_frame);
   }
   return guest_frame{std::move(done)};
+}
+
+parsed_frame parse_artifact(const json_outline& frame) {
+  json_members members{frame, "an artifact frame", errc::malformed};
+  guest_artifact artifact;
+  artifact.name = members.text("name", artifact_name_limit);
+  artifact.mime_type = members.text("mimeType", mime_type_limit);
+  if (!is_artifact_name(artifact.name)) {
+    members.reject(errc::malformed, "name",
+                   "must be a file name: no \"/\", no control characters, not \".\" or \"..\"");
+  }
+  if (!is_mime_type(artifact.mime_type)) {
+    members.reject(errc::malformed, "mimeType", "must be a media type such as image/png");
+  }
+  // Megabytes: taken from where they stand, not from a copy. Base64 has nothing to escape.
+  const auto token = members.json("b64");
+  auto bytes = is_json_string(token) ? decode_base64(token.substr(1, token.size() - 2))
+                                     : std::optional<std::string>{};
+  if (!bytes) {
+    members.reject(errc::malformed, "b64", "is no base64 with padding (RFC 4648, section 4)");
+  }
+  if (!members.sound()) {
+    return failure_of(members);
+  }
+  artifact.bytes = std::move(*bytes);
+  return guest_frame{std::move(artifact)};
 }
 
 constexpr std::array<std::pair<std::string_view, guest_call_kind>, 5> call_kinds = {{
@@ -303,6 +330,9 @@ parsed_frame parse_guest_frame(std::string_view line, const limits& bounds) {
   if (type == "rpc_request") {
     return parse_call(*frame, bounds);
   }
+  if (type == "artifact") {
+    return parse_artifact(*frame);
+  }
   if (type == "done") {
     return parse_done(*frame, bounds);
   }
@@ -313,7 +343,7 @@ parsed_frame parse_guest_frame(std::string_view line, const limits& bounds) {
     return parse_started(*frame, bounds);
   }
   return fail(errc::malformed,
-              "a frame: \"type\" must be ready, started, stdout, stderr, rpc_request or done");
+              "a frame: \"type\" must be ready, started, stdout, stderr, rpc_request, artifact or done");
 }
 
 } // namespace bulkhead

@@ -87,7 +87,16 @@ struct guest_done {
   friend bool operator==(const guest_done&, const guest_done&) = default;
 };
 
-using guest_frame = std::variant<guest_ready, guest_started, guest_output, guest_call, guest_done>;
+/// Something that the code made for the client. Its size is not checked against `limits::artifact`.
+struct guest_artifact {
+  std::string name;      ///< see `is_artifact_name`
+  std::string mime_type; ///< see `is_mime_type`
+  std::string bytes;
+  friend bool operator==(const guest_artifact&, const guest_artifact&) = default;
+};
+
+using guest_frame =
+    std::variant<guest_ready, guest_started, guest_output, guest_call, guest_artifact, guest_done>;
 
 /// A call whose envelope was sound but whose content was not: answered to the guest by its id.
 struct refused_call {
@@ -101,8 +110,9 @@ struct refused_call {
 ///
 /// Sizes: an output frame has at most `bounds.output_frame` bytes as it travels; a call's arguments
 /// `bounds.tool_payload`, all else of a call `bounds.control_frame`; a ready frame
-/// `bounds.control_frame`; the result and exception of a done frame together `bounds.control_frame`
-/// once decoded and the frame `bounds.output_frame`. Exit codes are clamped to 0 … 255.
+/// `bounds.control_frame`; an artifact frame `bounds.line`; the result and exception of a done
+/// frame together `bounds.control_frame` once decoded and the frame `bounds.output_frame`. Exit
+/// codes are clamped to 0 … 255.
 ///
 /// Errors: malformed, too_large. A bad rpc_request with a usable id comes back as a `refused_call`
 /// (invalid_argument or too_large), also if the line is no valid JSON or over the scan's limits but
@@ -118,11 +128,20 @@ struct server_brief {
   friend bool operator==(const server_brief&, const server_brief&) = default;
 };
 
+/// A file that the guest writes below /workspace before the code starts.
+struct input_file {
+  std::string path; ///< relative, see read_python_call
+  std::string bytes;
+  friend bool operator==(const input_file&, const input_file&) = default;
+};
+
 /// Host to guest; each is one line, its newline included. `payload` is scanned JSON text, which may
 /// hold line ends between its tokens.
 std::string encode_init(const std::vector<server_brief>& servers,
                         const std::vector<server_brief>& discovered, const limits& bounds);
-std::string encode_execute(std::string_view run, std::string_view code);
+/// `session`: other runs may follow in the same interpreter.
+std::string encode_execute(std::string_view run, std::string_view code, bool session = false,
+                           const std::vector<input_file>& files = {});
 std::string encode_response(std::uint64_t id, std::string_view payload);
 std::string encode_refusal(std::uint64_t id, const error& reason);
 std::string encode_cancel(std::string_view run);
@@ -142,6 +161,14 @@ auto inspect(Inspector& f, guest_output& x) {
 template <class Inspector>
 auto inspect(Inspector& f, guest_call& x) {
   return f(x.id, x.kind, x.server, x.tool, x.arguments, x.query, x.limit, x.full_detail);
+}
+template <class Inspector>
+auto inspect(Inspector& f, guest_artifact& x) {
+  return f(x.name, x.mime_type, x.bytes);
+}
+template <class Inspector>
+auto inspect(Inspector& f, input_file& x) {
+  return f(x.path, x.bytes);
 }
 template <class Inspector>
 auto inspect(Inspector& f, refused_call& x) {

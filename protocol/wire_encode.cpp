@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "protocol/base64.hpp"
 #include "protocol/json_text.hpp"
 
 namespace bulkhead {
@@ -23,18 +24,31 @@ std::string encode_servers(const std::vector<server_brief>& servers) {
 std::string encode_init(const std::vector<server_brief>& servers,
                         const std::vector<server_brief>& discovered, const limits& bounds) {
   return fmt::format(R"({{"type":"init","servers":{},"discovered":{},"limits":)"
-                     R"({{"callsInFlight":{},"frameBytes":{},"outputChunkBytes":{}}}}})"
+                     R"({{"callsInFlight":{},"frameBytes":{},"outputChunkBytes":{},)"
+                     R"("artifactBytes":{},"artifactsBytes":{},"artifacts":{}}}}})"
                      "\n",
                      encode_servers(servers), encode_servers(discovered), bounds.calls_in_flight,
-                     bounds.tool_payload, bounds.output_frame);
+                     bounds.tool_payload, bounds.output_frame, bounds.artifact, bounds.artifacts,
+                     bounds.artifact_count);
 }
 
-std::string encode_execute(std::string_view run, std::string_view code) {
+std::string encode_execute(std::string_view run, std::string_view code, bool session,
+                           const std::vector<input_file>& files) {
   std::string result = R"({"type":"execute","id":)";
   append_json_string(result, run);
   result += R"(,"code":)";
   append_json_string(result, code);
-  return result + "}\n";
+  if (session) {
+    result += R"(,"session":true)";
+  }
+  std::string_view before = R"(,"files":[{"path":)";
+  for (const auto& file : files) {
+    result += before;
+    before = R"(,{"path":)";
+    append_json_string(result, file.path);
+    result += R"(,"b64":")" + encode_base64(file.bytes) + "\"}";
+  }
+  return result + (files.empty() ? "}\n" : "]}\n");
 }
 
 std::string encode_response(std::uint64_t id, std::string_view payload) {

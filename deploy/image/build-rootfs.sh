@@ -97,6 +97,7 @@ fi
 rm -rf usr/share/man usr/share/info usr/share/lintian usr/share/locale usr/share/bug usr/share/perl* \
   usr/share/polkit-1 usr/share/debianutils usr/lib/binfmt.d usr/lib/tmpfiles.d usr/share/menu usr/share/pixmaps usr/share/applications usr/share/bash-completion usr/share/gcc* \
   usr/share/i18n usr/share/readline usr/share/doc-base usr/share/apport usr/share/debconf \
+  usr/share/unicode usr/share/javascript usr/share/tcltk usr/share/X11 usr/share/gdb usr/share/glib-2.0 \
   usr/share/binfmts usr/share/python3/runtime.d usr/share/zsh usr/share/libc-bin usr/share/initramfs-tools \
   usr/bin/perl* usr/lib/*-linux-gnu/perl* usr/bin/apt* usr/lib/apt etc/apt var/lib/apt var/cache/* \
   usr/bin/dpkg* usr/libexec/dpkg usr/sbin/* usr/lib/dpkg usr/share/dpkg etc/dpkg var/lib/dpkg \
@@ -105,7 +106,10 @@ rm -rf usr/share/man usr/share/info usr/share/lintian usr/share/locale usr/share
   usr/lib/python3*/test usr/lib/python3*/ensurepip usr/lib/python3*/idlelib usr/lib/python3*/lib2to3/tests
 keep_for_mmdebstrap
 [ ! -d usr/lib/python3/dist-packages ] ||
-  find usr/lib/python3/dist-packages -type d -name tests -prune -exec rm -rf {} +
+  find usr/lib/python3/dist-packages -type d -name tests ! -path "*/numpy/_core/tests" -prune -exec rm -rf {} +
+# numpy.testing, which scipy imports, takes a module from there.
+[ ! -d usr/lib/python3/dist-packages/numpy/_core/tests ] ||
+  find usr/lib/python3/dist-packages/numpy/_core/tests -mindepth 1 ! -name __init__.py ! -name _natype.py -delete
 find . -xdev -type f -perm /6000 -exec chmod ug-s {} +
 find . -xdev -type d -perm /6000 -exec chmod ug-s {} +
 # Without .pyc files an import of asyncio takes half a second, and a read-only root never gets any.
@@ -119,6 +123,18 @@ chroot "$root" "/$py" -I -S -m compileall -q --invalidation-mode unchecked-hash 
   echo "some modules could not be compiled (they will still run)" >&2
 chroot "$root" "/$py" -I -c "import asyncio, ssl, sqlite3, ctypes, bz2, lzma, zlib, zoneinfo, multiprocessing, decimal, hashlib, readline, uuid, xml.etree.ElementTree" ||
   { echo "the standard library is incomplete" >&2; exit 1; }
+# matplotlib would look through all fonts at every first import; the guest lends it this list.
+if [ -d usr/lib/python3/dist-packages/matplotlib ]; then
+  fonts=usr/share/bulkhead/matplotlib
+  mkdir -p "$fonts"
+  chroot "$root" /usr/bin/env "MPLCONFIGDIR=/$fonts" MPLBACKEND=Agg "/$py" -I -B -c "import matplotlib.pyplot"
+  find "$fonts" -mindepth 1 ! -name "fontlist-*.json" -delete
+fi
+chroot "$root" "/$py" -I -B -c "
+import importlib, importlib.util
+for name in (\"numpy.testing\", \"pandas\", \"scipy.optimize\", \"scipy.stats\", \"PIL.Image\", \"sympy\"):
+    if importlib.util.find_spec(name.partition(\".\")[0]):
+        importlib.import_module(name)" || { echo "a package lacks something that it imports" >&2; exit 1; }
 find . -xdev -newermt @"$SOURCE_DATE_EPOCH" -exec touch -h -d @"$SOURCE_DATE_EPOCH" {} +'
 
 mkdir -p "$(dirname "$out")"

@@ -12,10 +12,12 @@ class Sources:
 
     Sits in sys.meta_path to notice some imports: `linecache`, which serves tracebacks and
     inspect.getsource and is too dear to load ahead; `multiprocessing.spawn`, whose children load
-    `__main__` from a file; `multiprocessing.context`, which chooses how children are made."""
+    `__main__` from a file; `multiprocessing.context`, which chooses how children are made;
+    `matplotlib`, whose figures become artifacts. `part(name)` loads a module beside this one."""
 
-    def __init__(self):
+    def __init__(self, part):
         self._texts = {}
+        self._part = part
         self.latest = None
         sys.meta_path.insert(0, self)
 
@@ -50,6 +52,10 @@ class Sources:
             return _with_sequel(name, path, self._fill)
         elif name == "multiprocessing.context":
             return _with_sequel(name, path, _fork_by_default)
+        elif name == "matplotlib":
+            self._part("bulkhead_figures").prepare()
+        elif name == "matplotlib.pyplot":
+            return _with_sequel(name, path, self._part("bulkhead_figures").take_over)
         return None
 
     def _write_latest(self):
@@ -65,6 +71,8 @@ def _with_sequel(name, path, sequel):
     from importlib.machinery import PathFinder
 
     spec = PathFinder.find_spec(name, path)
+    if spec is None:
+        return None
     load = spec.loader.exec_module
 
     def load_and_go_on(module):

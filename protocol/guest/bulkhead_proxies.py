@@ -99,5 +99,6 @@ def install(channel, servers, discovered):
         names["mcp_" + server["alias"]] = proxy
     builtins.__dict__.update(names)
     # Not in the namespace of the run: no clutter, and a function of that name is nobody's loss.
-    builtins.__dict__.update((name, getattr(runtime, name)) for name in runtime.PERSISTENT)
+    builtins.__dict__.update((name, getattr(runtime, name))
+                             for name in runtime.PERSISTENT + runtime.ARTIFACTS)
     return names

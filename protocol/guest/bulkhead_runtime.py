@@ -6,6 +6,7 @@ import sys
 
 from bulkhead_channel import AwaitedCall, Call
 from bulkhead_json import check_shape, encode, to_bytes
+from bulkhead_unawaited import UnawaitedCall
 
 __name__ = "mcp.runtime"  # What follows belongs to this module, as tracebacks and pickles see it.
 
@@ -13,20 +14,19 @@ __name__ = "mcp.runtime"  # What follows belongs to this module, as tracebacks a
 PERSISTENT = (
     "save_tool", "saved_tools", "delete_tool", "save_memory", "load_memory", "list_memories",
     "update_memory", "delete_memory", "memory_exists", "get_memory_info")
+ARTIFACTS = ("save_file", "save_image", "display")
 __all__ = [
     "LOADED_MCP_SERVERS", "MCPError", "MemoryQuotaError", "call_tool", "call_tool_sync",
     "capability_summary", "describe_server", "discovered_servers", "list_loaded_server_metadata",
     "list_servers", "list_servers_sync", "list_tools", "list_tools_sync", "query_tool_docs",
-    "query_tool_docs_sync", "search_tool_docs", "search_tool_docs_sync", *PERSISTENT]
+    "query_tool_docs_sync", "search_tool_docs", "search_tool_docs_sync",
+    *ARTIFACTS, *PERSISTENT]
 
 LOADED_MCP_SERVERS = ()
 _channel = None
 _saved = None
 _loaded = []
 _discovered = []
-_call_numbers = iter(range(sys.maxsize))
-_unawaited = {}  # number of a call that nobody has awaited yet: how to write it
-_WARNINGS = 5
 
 
 class MCPError(Exception):
@@ -62,62 +62,6 @@ def _running_loop():
     # Code that never imported asyncio has no loop, and asking must not import it.
     events = sys.modules.get("asyncio.events")
     return events._get_running_loop() if events is not None else None
-
-
-class UnawaitedCall:
-    """A call made where an event loop runs: goes out when awaited, like any coroutine. Unlike a
-    coroutine it says what to write when it was not."""
-
-    def __init__(self, start, name, expression):
-        self.__name__ = self.__qualname__ = name
-        self._start = start
-        self._expression = expression
-        self._coroutine = None
-        self._number = next(_call_numbers)
-        _unawaited[self._number] = expression
-
-    def _begun(self):
-        if self._coroutine is None:
-            _unawaited.pop(self._number, None)
-            self._coroutine = self._start()
-            self._coroutine.__qualname__ = self._coroutine.__name__ = self.__name__
-        return self._coroutine
-
-    def __await__(self):
-        return self._begun().__await__()
-
-    # What makes it a coroutine for asyncio.
-
-    def send(self, value):
-        return self._begun().send(value)
-
-    def throw(self, *failure):
-        return self._begun().throw(*failure)
-
-    def close(self):
-        self._begun().close()
-
-    def __repr__(self):
-        if self._coroutine is not None:
-            return "<call of %s>" % self.__name__
-        return "<call of %s, not awaited: write await %s>" % (self.__name__, self._expression)
-
-
-def warn_of_unawaited():
-    """What to say of the calls that were never awaited, and so never made; forgets them."""
-    counts = {}
-    while _unawaited:
-        expression = _unawaited.popitem()[1]
-        counts[expression] = counts.get(expression, 0) + 1
-    lines = []
-    for expression in sorted(counts)[:_WARNINGS]:
-        times = counts[expression]
-        lines.append("RuntimeWarning: %s was never awaited, so the call wasn't made%s: write await %s"
-                     % (expression, "" if times == 1 else " (%d times)" % times, expression))
-    if len(counts) > _WARNINGS:
-        lines.append("RuntimeWarning: %d more kinds of calls were never awaited"
-                     % (len(counts) - _WARNINGS))
-    return "".join(line + "\n" for line in lines)
 
 
 def _request(payload, convert=None, label="request", expression=None):
@@ -272,8 +216,6 @@ def search_tool_docs_sync(query, *, limit=5, detail="summary", server=None):
     return _request_sync(_search_payload(query, limit, detail, server))
 
 
-# What stays for later runs, in /projects
-
 def _part(name):
     """A module beside this one, loaded when it is first needed."""
     if name not in sys.modules:
@@ -285,6 +227,29 @@ def _part(name):
             sys.path.remove(folder)
     return __import__(name)
 
+
+# What the user gets besides output
+
+def save_file(path_or_name, data=None, mime_type=None):
+    """Give the user a file: one that exists, by its path, or a name and its content (bytes or
+    text). Returns its name, which may have got a number to be unique in this run."""
+    return _part("bulkhead_artifacts").save_file(path_or_name, data, mime_type)
+
+
+def save_image(image, name=None):
+    """Give the user an image: a matplotlib figure, a PIL image, an array (2-D, or 3-D with 1 to 4
+    channels; uint8, or floats from 0 to 1), an image file's bytes or path. Returns its name."""
+    return _part("bulkhead_images").save_image(image, name)
+
+
+def display(*objects):
+    """Show the user objects as richly as they can be: figures, images, whatever has a `_repr_html_`
+    or the like, lists and dicts as JSON; others are printed. Returns the artifact's name, None
+    if there is none, a list for several objects."""
+    return _part("bulkhead_display").display(*objects)
+
+
+# What stays for later runs, in /projects
 
 def save_tool(function_or_source, name=None):
     """Save a function or class, or the source of one, for later runs: there it is a plain name, and

@@ -18,6 +18,7 @@ from bulkhead_json import encode, to_bytes
 from bulkhead_output import Pump, flush_streams, install_print, open_streams
 from bulkhead_report import Outcome, print_error
 from bulkhead_saved import SavedTools
+from bulkhead_unawaited import warn_of_unawaited
 
 INSIST_SECONDS = 0.02
 
@@ -37,9 +38,12 @@ class Session:
         self._cancelled = None  # the run that the host last asked to interrupt
         self._interruptible = False
         self._noticed = False
+        self._ending = _thread.allocate_lock()  # held to interrupt a run, and to say it is over
+        self._shelved = {}  # signal handlers of user code, between two runs
         self._sources = None
         self._saved = None
         self._main = None
+        self._workspace = None
 
     def serve(self):
         """Take frames until the host closes the channel; does not return."""
@@ -50,7 +54,7 @@ class Session:
             if frame["type"] == "init":
                 self._init(frame)
             elif frame["type"] == "execute":
-                self._execute(frame["id"], frame["code"])
+                self._execute(frame)
 
     def _start_threads(self):
         # Small stacks: a memory limit may count address space.
@@ -63,13 +67,16 @@ class Session:
     # Once per process
 
     def _prepare_interpreter(self):
-        self._sources = Sources()
+        self._sources = Sources(bulkhead_proxies.runtime._part)
         self._saved = bulkhead_proxies.runtime._saved = SavedTools(self._sources)
         self._main = type(sys)("__main__")
         self._main.__builtins__ = builtins
         sys.modules["__main__"] = self._main
         sys.argv = ["<run>"]
+        self._workspace = os.getcwd()
         self._extend_path()
+        os.environ.setdefault("MPLBACKEND", "Agg")
+        os.environ.setdefault("MPLCONFIGDIR", "/tmp/matplotlib")
         self._add_site_builtins()
         install_print()
         posix.register_at_fork(before=_expect_fork, after_in_child=self._disown)
@@ -79,7 +86,7 @@ class Session:
         version = "python%d.%d" % sys.version_info[:2]
         folders = ("/usr/local/lib/%s/dist-packages" % version, "/usr/lib/python3/dist-packages",
                    "%s/lib/%s/site-packages" % (sys.prefix, version))
-        sys.path.insert(0, os.getcwd())
+        sys.path.insert(0, self._workspace)
         sys.path += [folder for folder in folders if os.path.isdir(folder)]
         # Last: what a tenant keeps there must not stand in for a module of the library.
         sys.path.append("/projects")
@@ -94,7 +101,7 @@ class Session:
     def _disown(self):
         """In a forked child: the frames and the pumps belong to the parent."""
         self._channel.disowned = True
-        bulkhead_proxies.runtime.warn_of_unawaited()  # They are the parent's.
+        warn_of_unawaited()  # They are the parent's.
         for descriptor in self._descriptors.all():
             try:
                 posix.close(descriptor)
@@ -113,6 +120,9 @@ class Session:
         limits = frame.get("limits", {})
         self._channel.calls_in_flight = limits.get("callsInFlight", self._channel.calls_in_flight)
         self._channel.frame_bytes = limits.get("frameBytes", self._channel.frame_bytes)
+        self._channel.artifact_bytes = limits.get("artifactBytes", self._channel.artifact_bytes)
+        self._channel.artifacts_bytes = limits.get("artifactsBytes", self._channel.artifacts_bytes)
+        self._channel.artifacts = limits.get("artifacts", self._channel.artifacts)
         for pump in self._pumps:
             pump.frame_limit = limits.get("outputChunkBytes", pump.frame_limit)
         servers = frame["servers"]
@@ -122,22 +132,28 @@ class Session:
 
     # One run
 
-    def _execute(self, run_id, code):
+    def _execute(self, frame):
+        """`session`: other runs may follow in this process, so that only what belongs to this run
+        ends with it. Without, the run ends as the interpreter does."""
+        run_id, goes_on = frame["id"], frame.get("session", False)
         outcome = Outcome(run_id, self._sources)
-        self._begin(run_id, code)
+        earlier = _threads() if goes_on else ()
+        self._begin(run_id, frame["code"])
         try:
-            self._run(code, outcome)
-            self._finish(outcome)
-        except KeyboardInterrupt as late:  # between two of the steps
+            self._run(frame, outcome)
+            self._finish(outcome, goes_on, earlier)
+        except BaseException as late:  # of a signal, between two of the steps
             self._interruptible = False
             outcome.ended_by(late)
         self._interruptible = False
         if self._channel.disowned:
             # A forked child came out of the user's code: it ends like a script.
             posix._exit(outcome.exit_code)
+        self._shelve_handlers()
         for pump in self._pumps:
             pump.finish()
-        self._run_id = None
+        with self._ending:
+            self._run_id = None
         self._channel.close(outcome.frame())
 
     def _begin(self, run_id, code):
@@ -145,36 +161,68 @@ class Session:
             pump.begin()
         open_streams()
         self._main.__file__ = self._sources.add(code)
+        # A warning is shown once for a line, and this run's lines are others.
+        self._main.__dict__.pop("__warningregistry__", None)
         self._channel.open()
         _signal.signal(_signal.SIGINT, self._interrupt)
         self._run_id = run_id
         # Until the host has this, it may give the run to another guest.
         self._channel.write(to_bytes(encode({"type": "started", "id": run_id})) + b"\n")
 
-    def _run(self, code, outcome):
+    def _run(self, frame, outcome):
         try:
+            while self._shelved:
+                _signal.signal(*self._shelved.popitem())
             # From here on an interrupt raises; one that came earlier does so now.
             self._interruptible = True
             if self._cancelled == self._run_id:
                 raise KeyboardInterrupt
-            outcome.succeeded(evaluate(code, self._main.__file__, self._main.__dict__,
+            if frame.get("files"):
+                bulkhead_proxies.runtime._part("bulkhead_inputs").write(frame["files"],
+                                                                       self._workspace)
+            outcome.succeeded(evaluate(frame["code"], self._main.__file__, self._main.__dict__,
                                        self._saved.offer))
         except BaseException as failure:
             outcome.ended_by(failure)
         finally:
             sys.setrecursionlimit(max(sys.getrecursionlimit(), 1000))
 
-    def _finish(self, outcome):
-        """What the interpreter does at its end: wait for threads, run atexit functions, flush."""
+    def _finish(self, outcome, goes_on, earlier):
+        """What the interpreter does at its end: wait for threads, run atexit functions, flush. If
+        others follow: wait for threads that this run started, unless it was cancelled, but for
+        those of a pool that is still held; atexit functions might close what is still needed."""
         try:
-            _wait_for_threads()
-            _run_exit_functions()
+            if not goes_on:
+                _wait_for_threads()
+            elif self._cancelled != self._run_id:
+                _wait_for_threads(earlier, close_pools=False)
+            self._save_figures()
+            if not goes_on:
+                _run_exit_functions()
             _warn_of_unawaited()
             flush_streams()
         except BaseException as failure:
             outcome.ended_by(failure)
 
-    # Interrupts
+    def _save_figures(self):
+        pyplot = sys.modules.get("matplotlib.pyplot")
+        if pyplot is not None and not self._channel.disowned:
+            bulkhead_proxies.runtime._part("bulkhead_figures").save_open(
+                pyplot, discard=self._cancelled == self._run_id)
+
+    # Signals
+
+    def _shelve_handlers(self):
+        """Between two runs no handler of user code may raise in the guest, nor any trace function;
+        signals that come then are dropped."""
+        sys.settrace(None)
+        sys.setprofile(None)
+        for number in range(1, _signal.NSIG):
+            handler = _signal.getsignal(number)
+            if callable(handler) and number != _signal.SIGINT:
+                self._shelved[number] = handler
+                _signal.signal(number, _drop_signal)
+        _signal.signal(_signal.SIGINT, self._interrupt)
 
     def _cancel(self, run_id):
         """On the reader thread, which must not wait."""
@@ -183,18 +231,26 @@ class Session:
             try:
                 _thread.start_new_thread(self._insist, (run_id,))
             except RuntimeError:  # no more threads may be started
-                _signal.pthread_kill(self._main_thread, _signal.SIGINT)
+                self._signal_main(run_id)
 
     def _insist(self, run_id):
         """Interrupt the main thread by a signal, so that blocking system calls end too. One that
         comes just before such a call is noticed only after it: repeat until it was noticed. User
         code's own handler gets it once, like any other signal."""
         self._noticed = False
-        while run_id == self._run_id and not self._noticed:
-            _signal.pthread_kill(self._main_thread, _signal.SIGINT)
+        while not self._noticed and self._signal_main(run_id):
             if _signal.getsignal(_signal.SIGINT) != self._interrupt:
                 return
             time.sleep(INSIST_SECONDS)
+
+    def _signal_main(self, run_id):
+        """Signal the main thread if the run isn't over; whether that was so. Once a run is over no
+        signal is under way that could hit the next one."""
+        with self._ending:
+            if run_id != self._run_id:
+                return False
+            _signal.pthread_kill(self._main_thread, _signal.SIGINT)
+            return True
 
     def _interrupt(self, number, frame):
         # Not signal.default_int_handler: asyncio would replace it by one that only cancels the
@@ -213,13 +269,23 @@ def _expect_fork():
         warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
 
 
-def _wait_for_threads():
+def _drop_signal(number, frame):
+    pass
+
+
+def _threads():
     threading = sys.modules.get("threading")
-    if threading is None:
-        return
+    return threading.enumerate() if threading is not None else []
+
+
+def _wait_for_threads(earlier=(), close_pools=True):
+    """Wait for threads that aren't daemons, the `earlier` ones excepted. Pools that are still held
+    are closed after their work, or left alone."""
     while True:
-        left = [thread for thread in threading.enumerate()
-                if not thread.daemon and thread.ident != _thread.get_ident()]
+        left = [thread for thread in _threads()
+                if not thread.daemon and thread.ident != _thread.get_ident()
+                and thread not in earlier
+                and (close_pools or _executor_of(thread) is None)]
         if not left:
             return
         for thread in left:
@@ -246,7 +312,7 @@ def _executor_of(thread):
 
 
 def _warn_of_unawaited():
-    text = bulkhead_proxies.runtime.warn_of_unawaited()
+    text = warn_of_unawaited()
     if text:
         print_error(text)
 

@@ -187,7 +187,9 @@ CAF_TEST(a_run_can_be_cancelled_at_any_point) {
 
 CAF_TEST(a_cancel_before_the_run_began_answers_the_run_with_an_error) {
   auto make_sandbox = [this](bool) { return box; };
-  run = sys.spawn(invocation, invocation_context{env, registry_actor, library, make_sandbox},
+  run = sys.spawn(invocation,
+                  invocation_context{env, registry_actor, library,
+                                     [this] { return sessions_actor; }, make_sandbox},
                   request);
   cancel();
   asker = sys.spawn([this](caf::event_based_actor* asking) {

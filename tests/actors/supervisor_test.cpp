@@ -10,10 +10,12 @@
 #include <caf/all.hpp>
 
 #include "actors/admission.hpp"
+#include "actors/python_sessions.hpp"
 #include "actors/tool_library.hpp"
 #include "tests/support/actor_config.hpp"
 #include "tests/support/invocation_world.hpp"
 #include "tests/support/scripted_process_host.hpp"
+#include "tests/support/scripted_store.hpp"
 #include "tests/support/session_world.hpp"
 
 #include "caf/test/dsl.hpp"
@@ -77,8 +79,15 @@ struct fixture : test_coordinator_fixture<actor_config> {
     plan.start_library = [this]() -> tool_library_actor {
       return started("library", tool_library_actor{sys.spawn(tool_library)});
     };
+    plan.start_store = [this]() -> artifact_store_actor {
+      return started("store", artifact_store_actor{
+                                  sys.spawn(scripted_store, std::make_shared<store_script>())});
+    };
     plan.start_admission = [this]() -> admission_actor {
       return started("admission", admission_actor{sys.spawn(bulkhead::admission, env)});
+    };
+    plan.start_sessions = [this]() -> python_sessions_actor {
+      return started("sessions", python_sessions_actor{sys.spawn(python_sessions, env)});
     };
     plan.fatal = [this](const std::string& what) { fatal.push_back(what); };
     root = sys.spawn(supervisor, plan);
@@ -185,17 +194,17 @@ CAF_TEST_FIXTURE_SCOPE(supervisor_tests, fixture)
 
 CAF_TEST(the_tree_starts_in_the_order_of_the_plan) {
   CAF_CHECK(order == (std::vector<std::string>{"processes", "volumes", "runtime", "registry",
-                                               "library", "admission"}));
+                                               "library", "store", "admission", "sessions"}));
   auto now = services->get();
   CAF_CHECK(now.processes && now.volumes && now.runtime && now.registry && now.library &&
-            now.admission);
+            now.admission && now.sessions);
   CAF_CHECK(fatal.empty());
 }
 
 CAF_TEST(a_lost_leaf_is_started_again_alone_and_its_new_handle_is_known) {
   auto before = services->get();
   kill(before.registry);
-  CAF_CHECK_EQUAL(order.size(), 7u);
+  CAF_CHECK_EQUAL(order.size(), 9u);
   CAF_CHECK_EQUAL(order.back(), "registry");
   auto after = services->get();
   CAF_CHECK(after.registry && after.registry != before.registry);
@@ -203,7 +212,7 @@ CAF_TEST(a_lost_leaf_is_started_again_alone_and_its_new_handle_is_known) {
   CAF_CHECK(after.volumes == before.volumes);
   // The second one is watched, too.
   kill(after.registry);
-  CAF_CHECK_EQUAL(order.size(), 8u);
+  CAF_CHECK_EQUAL(order.size(), 10u);
   CAF_CHECK(fatal.empty());
 }
 
@@ -212,17 +221,17 @@ CAF_TEST(too_many_restarts_in_ten_minutes_end_the_process_and_old_ones_do_not_co
     kill(services->get().runtime);
     pass(1s);
   }
-  CAF_CHECK_EQUAL(order.size(), 11u);
+  CAF_CHECK_EQUAL(order.size(), 13u);
   CAF_CHECK(fatal.empty());
   advance_time(11min);
   consume_messages();
   for (int i = 0; i < 5; ++i) {
     kill(services->get().runtime);
   }
-  CAF_CHECK_EQUAL(order.size(), 16u);
+  CAF_CHECK_EQUAL(order.size(), 18u);
   CAF_CHECK(fatal.empty());
   kill(services->get().runtime);
-  CAF_CHECK_EQUAL(order.size(), 16u);
+  CAF_CHECK_EQUAL(order.size(), 18u);
   CAF_REQUIRE_EQUAL(fatal.size(), 1u);
   CAF_CHECK(fatal[0].find("container runtime") != std::string::npos);
 }
@@ -234,7 +243,7 @@ CAF_TEST(each_leaf_has_a_budget_of_its_own) {
     kill(services->get().volumes);
   }
   CAF_CHECK(fatal.empty());
-  CAF_CHECK_EQUAL(order.size(), 21u);
+  CAF_CHECK_EQUAL(order.size(), 23u);
 }
 
 CAF_TEST(losing_a_core_actor_is_fatal_at_once_and_told_once) {
@@ -243,7 +252,7 @@ CAF_TEST(losing_a_core_actor_is_fatal_at_once_and_told_once) {
   CAF_CHECK(fatal[0].find("process host") != std::string::npos);
   kill(services->get().admission);
   CAF_CHECK_EQUAL(fatal.size(), 1u);
-  CAF_CHECK_EQUAL(order.size(), 6u);
+  CAF_CHECK_EQUAL(order.size(), 8u);
 }
 
 CAF_TEST(losing_admission_is_fatal) {
@@ -257,7 +266,7 @@ CAF_TEST(losing_sessions_and_sandboxes_is_not_an_accident) {
   kill(all.back());
   kill(add_sandbox());
   CAF_CHECK(fatal.empty());
-  CAF_CHECK_EQUAL(order.size(), 6u);
+  CAF_CHECK_EQUAL(order.size(), 8u);
 }
 
 CAF_TEST(an_empty_tree_stops_at_once) {
@@ -349,7 +358,7 @@ CAF_TEST(nothing_is_started_again_while_stopping) {
   stop();
   kill(services->get().runtime);
   kill(services->get().processes);
-  CAF_CHECK_EQUAL(order.size(), 6u);
+  CAF_CHECK_EQUAL(order.size(), 8u);
   CAF_CHECK(fatal.empty());
 }
 

@@ -7,6 +7,8 @@ usage: bench.py [--binary build/bulkhead] [--runs N] [--json]
 No figure makes it fail: machines are noisy. It fails when something doesn't work."""
 
 import argparse
+import concurrent.futures
+import itertools
 import json
 import os
 import pwd
@@ -21,7 +23,8 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "support"))
-from stdio_client import StdioClient, children_of, command_line, resident_kib  # noqa: E402
+from stdio_client import (StdioClient, children_of, command_line, resident_kib,  # noqa: E402
+                          share_of_memory_kib)
 
 CALLS = """
 import time
@@ -106,11 +109,9 @@ def processor_seconds(pid):
     return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
-def proportional_kib(pid):
-    """The memory of a process and its descendants, what is shared counted in part (PSS)."""
-    with open(f"/proc/{pid}/smaps_rollup", encoding="utf-8") as file:
-        own = int(re.search(r"(?m)^Pss:\s+(\d+)", file.read()).group(1))
-    return own + sum(proportional_kib(child) for child in children_of(pid))
+def share_of_tree_kib(pid):
+    """The memory of a process and its descendants (PSS)."""
+    return share_of_memory_kib(pid) + sum(map(share_of_tree_kib, children_of(pid)))
 
 
 class Lines:
@@ -198,7 +199,7 @@ class Bench:
         self.binary, self.runs, self.folder = binary, runs, folder
         self.owner = account()
         self.rows = []
-        self.plain_runs = 0
+        self.names = itertools.count()
         self.server = ["/usr/bin/python3", os.path.join(folder, "recording_server.py")]
         shutil.copy(os.path.join(HERE, "..", "support", "recording_server.py"), folder)
         os.makedirs(os.path.join(folder, "state"))
@@ -226,15 +227,21 @@ class Bench:
 
     def plain(self, words, count=1):
         """Seconds that so many `podman run` with the same flags take together."""
-        self.plain_runs += count
-        commands = [adapt(words, self.folder, f"bench-{os.getpid()}-{self.plain_runs - i}",
-                          ["python3", "-I", "-S", "-c", "print(6*7)"]) for i in range(count)]
+        commands = [adapt(words, self.folder, f"bench-{os.getpid()}-{next(self.names)}",
+                          ["python3", "-I", "-S", "-c", "print(6*7)"]) for _ in range(count)]
         begin = time.perf_counter()
         processes = [subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                       stderr=subprocess.DEVNULL, **as_account(self.owner)) for command in commands]
         if any([process.wait(60) for process in processes]):
             raise RuntimeError("podman run failed")
         return time.perf_counter() - begin
+
+    def plain_each(self, words, count):
+        """Seconds that each of so many `podman run` at once takes."""
+        with concurrent.futures.ThreadPoolExecutor(count) as threads:
+            begin = time.perf_counter()
+            ends = [threads.submit(lambda: (self.plain(words), time.perf_counter())[1]) for _ in range(count)]
+            return [end.result() - begin for end in ends]
 
     def cold(self, client, words):
         ours, plain = [], []
@@ -319,8 +326,36 @@ class Bench:
             self.wait_for_pool(client, size)
             waiting = [pid for pid in children_of(client.pid) if "/ipc/entrypoint.py" in command_line(pid)]
             monitors = [pid for pid in children_of(client.pid) if "conmon" in " ".join(command_line(pid)[:1])]
-            total = sum(proportional_kib(pid) for pid in waiting + monitors)
+            total = sum(map(share_of_tree_kib, waiting + monitors))
             self.row(f"memory of a sandbox that waits, {name}", f"{total / size / 1024:.1f} MiB")
+
+    def burst(self, client, words, size):
+        """Many at once, more than the pool and the admission hold: how long the slowest take."""
+        ours, plain = [], []
+        for _ in range(max(3, self.runs // 3)):
+            self.wait_for_pool(client, 8)
+            begin = time.perf_counter()
+            replies = [client.start_run("print(6*7)") for _ in range(size)]
+            for reply in replies:
+                reply.result(120)
+            ours += [reply.arrived - begin for reply in replies]
+            plain += self.plain_each(words, size)
+        figures = [statistics.quantiles(each, n=100)[98] for each in (ours, plain)]
+        self.row(f"p99 of {size} at once", f"{figures[0] * 1e3:.0f} ms")
+        self.row(f"p99 of {size} podman run at once / that", f"{figures[1] / figures[0]:.1f}")
+
+    def memory(self, client, size):
+        """What a sandbox that waits costs: its guest, and all its processes."""
+        self.wait_for_pool(client, size)
+        processes = children_of(client.pid)
+        guests = [pid for pid in processes
+                  if command_line(pid)[:1] == ["python3"] and "/ipc/entrypoint.py" in command_line(pid)]
+        if len(guests) != size:
+            raise RuntimeError(f"{len(guests)} guests of {size} sandboxes")
+        self.row("idle sandbox, its guest (PSS)",
+                 f"{sum(map(share_of_memory_kib, guests)) / size / 1024:.1f} MiB", "goal 8 MiB or less")
+        self.row("idle sandbox, all its processes (PSS)",
+                 f"{sum(map(share_of_memory_kib, processes)) / size / 1024:.1f} MiB")
 
     def calls(self, client, words):
         options = as_account(self.owner)
@@ -367,7 +402,10 @@ class Bench:
             self.output(client)
             self.drivers(words)
         with self.client(pool=8) as client:
-            self.warm(client, podman_command(client), 8)
+            words = podman_command(client)
+            self.warm(client, words, 8)
+            self.burst(client, words, 32)
+            self.memory(client, 8)
 
 
 def main():

@@ -30,6 +30,11 @@ def text_result(*texts):
     return {"content": [{"type": "text", "text": text} for text in texts]}
 
 
+def echo(payload):
+    """A handler: the tool's value is the request."""
+    return {"content": [], "structuredContent": payload}
+
+
 class Refusal(Exception):
     """Raised by a handler: the host answers with this error."""
 
@@ -64,6 +69,7 @@ class Run:
     def __init__(self):
         self.frames = []
         self.requests = []
+        self.artifacts = []
         self.done = None
         self.output = {"stdout": bytearray(), "stderr": bytearray()}
         self.seconds = None
@@ -140,15 +146,16 @@ class FakeHost:
         except queue.Empty:
             raise AssertionError("no frame within %s s" % timeout) from None
 
-    def start(self, code):
+    def start(self, code, **more):
+        """Send code to execute; `more` goes into the frame."""
         run_id = "run-%d" % next(self._ids)
-        self.send({"type": "execute", "id": run_id, "code": textwrap.dedent(code)})
+        self.send({"type": "execute", "id": run_id, "code": textwrap.dedent(code), **more})
         return run_id
 
-    def run(self, code, until=None):
+    def run(self, code, until=None, **more):
         """Execute code and answer its requests until `done`, or until `until(run)` holds."""
         started = time.monotonic()
-        run = self.follow(Run(), self.start(code), until)
+        run = self.follow(Run(), self.start(code, **more), until)
         run.seconds = time.monotonic() - started
         return run
 
@@ -165,6 +172,9 @@ class FakeHost:
                 elif frame["type"] == "rpc_request":
                     run.requests.append(frame["payload"])
                     self._answer(frame)
+                elif frame["type"] == "artifact":
+                    run.artifacts.append(
+                        (frame["name"], frame["mimeType"], base64.b64decode(frame["b64"])))
                 elif frame["type"] == "done":
                     assert frame["id"] == run_id, frame
                     run.done = frame

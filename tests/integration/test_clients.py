@@ -1,5 +1,6 @@
 """Bulkhead with the clients that people use: the official SDKs in both eras of MCP, and the Inspector."""
 
+import base64
 import os
 import signal
 import subprocess
@@ -13,6 +14,8 @@ from stdio_client import children_of, command_line
 from world import World
 
 CAPABILITIES = "bulkhead://capabilities"
+# An image of one pixel.
+DOT = ("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==")
 
 
 def setUpModule():
@@ -119,11 +122,33 @@ class SdkTests:
 
     def test_resource(self):
         resources = self.client.do("listResources")["resources"]
-        self.assertEqual([resource["uri"] for resource in resources], [CAPABILITIES])
+        self.assertEqual(resources[0]["uri"], CAPABILITIES)
         content = self.client.do("readResource", uri=CAPABILITIES)["contents"][0]
         self.assertEqual(content["mimeType"], "text/markdown")
         self.assertIn("search_tool_docs", content["text"])
         self.assertIn("`recorder`", content["text"])
+
+    def test_artifacts(self):
+        result = self.client.run("save_file('data.bin', bytes(range(256)))\nprint('x' * 50_000)\n"
+                                 "from base64 import b64decode\n"
+                                 f"save_file('dot.png', b64decode('{DOT}'))")
+        self.assertEqual([block["type"] for block in result["content"]], ["text", "image", "resource_link"])
+        self.assertEqual((result["content"][1]["data"], result["content"][1]["mimeType"]), (DOT, "image/png"))
+        entries = result["structuredContent"]["artifacts"]
+        self.assertEqual([entry["name"] for entry in entries], ["data.bin", "dot.png"])
+        self.assertEqual(result["content"][2]["uri"], entries[0]["uri"])
+        blob = self.client.do("readResource", uri=entries[0]["uri"])["contents"][0]["blob"]
+        self.assertEqual(base64.b64decode(blob), bytes(range(256)))
+        whole = result["structuredContent"]["truncated"]["stdout"]["uri"]
+        text = self.client.do("readResource", uri=whole)["contents"][0]["text"]
+        self.assertEqual(text, "x" * 50_000 + "\n")
+        part = self.client.do("readResource", uri=whole + "?offset=49998&length=10")["contents"][0]
+        self.assertEqual(part["text"], "xx\n")
+        known = [resource["uri"] for resource in self.client.do("listResources")["resources"]]
+        for uri in (whole, *(entry["uri"] for entry in entries)):
+            self.assertIn(uri, known)
+        templates = self.client.do("listTemplates")["resourceTemplates"]
+        self.assertEqual([each["name"] for each in templates], ["output", "artifact"])
 
     def test_unknown_resource(self):
         error = self.client.start("readResource", uri="bulkhead://nothing").error()

@@ -250,7 +250,7 @@ class Constraints(BulkheadTest):
             """)
         fixed = {"PATH", "HOME", "LANG", "TMPDIR", "MPLCONFIGDIR", "PYTHONDONTWRITEBYTECODE", "PYTHONNOUSERSITE",
                  "HOSTNAME", "container", "LC_CTYPE"}
-        self.assertLessEqual(set(found["own"]), fixed | {"MCP_AVAILABLE_SERVERS"})
+        self.assertLessEqual(set(found["own"]), fixed | {"MCP_AVAILABLE_SERVERS", "MPLBACKEND"})
         self.assertLessEqual(set(found["first"]), fixed)
         self.assertEqual(found["own"]["HOME"], "/workspace")
 

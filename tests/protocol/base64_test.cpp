@@ -32,5 +32,17 @@ TEST(base64, refuses_everything_else) {
   }
 }
 
+TEST(base64, encodes_what_it_decodes) {
+  EXPECT_EQ(encode_base64(""), "");
+  EXPECT_EQ(encode_base64("f"), "Zg==");
+  EXPECT_EQ(encode_base64("fo"), "Zm8=");
+  EXPECT_EQ(encode_base64("foobar"), "Zm9vYmFy");
+  std::string bytes;
+  for (int i = 0; i < 1000; ++i) {
+    bytes += static_cast<char>(i * 7);
+    EXPECT_EQ(decode_base64(encode_base64(bytes)), bytes);
+  }
+}
+
 } // namespace
 } // namespace bulkhead

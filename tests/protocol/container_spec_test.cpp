@@ -51,7 +51,7 @@ const words guest_environment = {
     "--env", "HOME=/workspace",
     "--env", "LANG=C.UTF-8",
     "--env", "TMPDIR=/tmp",
-    "--env", "MPLCONFIGDIR=/workspace",
+    "--env", "MPLCONFIGDIR=/tmp/matplotlib",
     "--env", "PYTHONDONTWRITEBYTECODE=1",
     "--env", "PYTHONNOUSERSITE=1"};
 

@@ -62,7 +62,7 @@ TEST(mcp_server, lists_in_both_eras) {
            {"tools", tool_list_result(R"({"name":"t"})", modern)},
            {"resources", resource_list_result(modern)},
            {"prompts", empty_list_result("prompts", modern)},
-           {"resourceTemplates", empty_list_result("resourceTemplates", modern)}}) {
+           {"resourceTemplates", template_list_result(modern)}}) {
     auto result = json::parse(text);
     EXPECT_TRUE(result[member].is_array());
     expect_modern_result(result, true);
@@ -78,6 +78,37 @@ TEST(mcp_server, the_resource_list_names_the_guide) {
   EXPECT_EQ(result["resources"][0]["uri"], "bulkhead://capabilities");
   EXPECT_EQ(result["resources"][0]["mimeType"], "text/markdown");
   expect_legacy_result(result);
+}
+
+TEST(mcp_server, the_resource_list_goes_on_with_what_runs_left) {
+  const resource_page page{{{"bulkhead://artifacts/x/y", "y", "image/png", 12}}, "next"};
+  auto result = json::parse(resource_list_result(legacy, page));
+  ASSERT_EQ(result["resources"].size(), 2U);
+  EXPECT_EQ(result["resources"][1], (json{{"uri", "bulkhead://artifacts/x/y"},
+                                          {"name", "y"},
+                                          {"mimeType", "image/png"},
+                                          {"size", 12}}));
+  EXPECT_EQ(result["nextCursor"], "next");
+  result = json::parse(resource_list_result(modern, {page.entries, {}}, false));
+  EXPECT_EQ(result["resources"].size(), 1U);
+  EXPECT_FALSE(result.contains("nextCursor"));
+  EXPECT_EQ(result["cacheScope"], "private");
+}
+
+TEST(mcp_server, templates) {
+  const auto templates = json::parse(template_list_result(legacy))["resourceTemplates"];
+  EXPECT_EQ(templates[0]["uriTemplate"], "bulkhead://output/{handle}/{stream}{?offset,length}");
+  EXPECT_EQ(templates[1]["uriTemplate"], "bulkhead://artifacts/{handle}/{name}{?offset,length}");
+}
+
+TEST(mcp_server, a_part_of_what_a_run_left) {
+  const resource_uri what{"0123456789abcdef0123456789abcdef", {}, "a b", 0, {}};
+  auto result = json::parse(resource_part_result(what, {"x", 1, 1, "text/plain", {}}, modern));
+  expect_modern_result(result, true);
+  EXPECT_EQ(result["cacheScope"], "private");
+  EXPECT_EQ(result["contents"][0]["uri"],
+            "bulkhead://artifacts/0123456789abcdef0123456789abcdef/a%20b");
+  EXPECT_EQ(result["contents"][0]["text"], "x");
 }
 
 TEST(mcp_server, the_guide_lists_allowed_servers) {

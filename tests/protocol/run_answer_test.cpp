@@ -60,6 +60,13 @@ TEST(run_answer, a_plain_success_is_its_output) {
   EXPECT_EQ(text_of(successful("")), "[success: no output]");
 }
 
+TEST(run_answer, names_the_session_that_goes_on) {
+  auto answer = successful("o");
+  answer.session = "00ff";
+  EXPECT_EQ(text_of(answer), "o\n[session: 00ff]");
+  EXPECT_EQ(json::parse(render_structured(answer))["session"], "00ff");
+}
+
 TEST(run_answer, keeps_members_in_order) {
   auto answer = successful("o");
   answer.err = whole("e");

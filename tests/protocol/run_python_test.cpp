@@ -69,15 +69,49 @@ TEST_F(run_python, the_schema_says_what_is_taken) {
   auto schema = json::parse(run_python_definition(config))["inputSchema"];
   EXPECT_EQ(schema["type"], "object");
   EXPECT_EQ(schema["required"], json::array({"code"}));
-  EXPECT_EQ(schema["properties"].size(), 3U);
+  for (const auto* name : {"code", "servers", "files", "timeout", "session", "reset"}) {
+    EXPECT_TRUE(schema["properties"].contains(name)) << name;
+  }
   EXPECT_EQ(schema["properties"]["timeout"]["maximum"], 120);
   EXPECT_EQ(schema["additionalProperties"], false);
+}
+
+TEST_F(run_python, files_come_along) {
+  auto result = read({{"code", "1"}, {"files", {{{"path", "a/b"}, {"text", "x"}}}}});
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_EQ(result->files, (std::vector<input_file>{{"a/b", "x"}}));
+  expect_refused({{"code", "1"}, {"files", {{{"path", "../b"}, {"text", "x"}}}}},
+                 errc::invalid_argument, {"files", "../b"});
+}
+
+TEST_F(run_python, a_session_and_its_reset) {
+  auto fresh = read({{"code", "1"}, {"session", "new"}});
+  ASSERT_TRUE(fresh) << fresh.error().message;
+  EXPECT_EQ(fresh->session, "new");
+  EXPECT_FALSE(fresh->reset);
+  auto again = read({{"code", "1"}, {"session", "0123"}, {"reset", true}});
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(again->session, "0123");
+  EXPECT_TRUE(again->reset);
+  auto none = read({{"code", "1"}, {"session", nullptr}, {"reset", nullptr}});
+  ASSERT_TRUE(none) << none.error().message;
+  EXPECT_EQ(none->session, "");
+}
+
+TEST_F(run_python, unusable_sessions_are_refused) {
+  expect_refused({{"code", "1"}, {"session", 7}}, errc::invalid_argument,
+                 {"session", "\"new\"", "a number"});
+  expect_refused({{"code", "1"}, {"session", ""}}, errc::invalid_argument, {"session is empty"});
+  expect_refused({{"code", "1"}, {"reset", true}}, errc::invalid_argument,
+                 {"reset needs a session"});
+  expect_refused({{"code", "1"}, {"session", "x"}, {"reset", "yes"}}, errc::invalid_argument,
+                 {"reset must be true or false", "a string"});
 }
 
 TEST_F(run_python, defaults) {
   auto result = read({{"code", "print(1)"}});
   ASSERT_TRUE(result) << result.error().message;
-  EXPECT_EQ(*result, (python_call{"print(1)", {}, std::chrono::milliseconds{30'000}}));
+  EXPECT_EQ(*result, (python_call{"print(1)", {}, std::chrono::milliseconds{30'000}, {}, false}));
 }
 
 TEST_F(run_python, null_means_not_given) {
@@ -208,7 +242,7 @@ TEST_F(run_python, denied_servers_name_the_rule) {
 
 TEST_F(run_python, unknown_arguments_are_refused) {
   expect_refused({{"code", "1"}, {"server", {"memory"}}}, errc::invalid_argument,
-                 {"\"server\"", "did you mean \"servers\"?", "code, servers and timeout"});
+                 {"\"server\"", "did you mean \"servers\"?", "code, servers, files, timeout"});
   expect_refused({{"code", "1"}, {"colour", 1}}, errc::invalid_argument,
                  {"no argument \"colour\""});
   expect_refused({{"code", "1"}, {std::string(100'000, 'x'), 1}}, errc::invalid_argument, {"xxx"});

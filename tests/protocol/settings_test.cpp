@@ -64,9 +64,13 @@ TEST(settings, takes_every_variable) {
                       {"MCP_BRIDGE_ALLOW_SELF_SERVER", "yes"},
                       {"MCP_BRIDGE_ALLOW_ROOTFUL", "True"},
                       {"MCP_BRIDGE_STRICT", "1"},
+                      {"MCP_BRIDGE_SESSIONS", "0"},
+                      {"MCP_BRIDGE_SESSION_IDLE", "60"},
                       {"MCP_BRIDGE_CONCURRENT_RUNS", "3"}});
   ASSERT_TRUE(result);
   EXPECT_EQ(result->runtime, "docker");
+  EXPECT_EQ(result->sessions, 0U);
+  EXPECT_EQ(result->session_idle.count(), 60);
   EXPECT_EQ(result->oci_runtime, "/opt/bin/crun");
   EXPECT_EQ(result->image, "localhost/mine:2");
   EXPECT_EQ(result->timeout.count(), 2500);
@@ -87,6 +91,20 @@ TEST(settings, takes_every_variable) {
   EXPECT_EQ(result->concurrent_runs, 3U);
 }
 
+TEST(settings, what_runs_leave) {
+  auto result = read({});
+  ASSERT_TRUE(result);
+  EXPECT_EQ(result->spill, 64 * mebibyte);
+  EXPECT_EQ(result->artifacts, 256 * mebibyte);
+  result = read({{"MCP_BRIDGE_SPILL", "1g"}, {"MCP_BRIDGE_ARTIFACTS", "0"}});
+  ASSERT_TRUE(result);
+  EXPECT_EQ(result->spill, 1024 * mebibyte);
+  EXPECT_EQ(result->artifacts, 0U);
+  EXPECT_EQ(refusal({{"MCP_BRIDGE_SPILL", "much"}}),
+            "MCP_BRIDGE_SPILL=\"much\" can't be used: expected a size, e.g. 64m or 1g, or 0 to keep "
+            "no output");
+}
+
 TEST(settings, an_empty_variable_is_unset) {
   auto result =
       read({{"MCP_BRIDGE_TIMEOUT", ""}, {"MCP_BRIDGE_CPUS", ""}, {"MCP_BRIDGE_STATE_DIR", ""}});
@@ -103,6 +121,11 @@ TEST(settings, an_error_names_variable_value_and_expectation) {
   EXPECT_EQ(
       refusal({{"MCP_BRIDGE_RUNTIME", "\x1b[31m"}}),
       "MCP_BRIDGE_RUNTIME=\"?[31m\" can't be used: expected podman, docker, oci or an absolute path");
+}
+
+TEST(settings, takes_a_profile_for_an_image) {
+  EXPECT_EQ(read({{"MCP_BRIDGE_IMAGE", "data"}})->image, "localhost/bulkhead-sandbox:data");
+  EXPECT_EQ(read({{"MCP_BRIDGE_IMAGE", "minimal"}})->image, "localhost/bulkhead-sandbox:latest");
 }
 
 TEST(settings, refuses_bad_values) {
@@ -142,6 +165,8 @@ TEST(settings, refuses_bad_values) {
       {"MCP_BRIDGE_ALLOW_SELF_SERVER", "on"},
       {"MCP_BRIDGE_ALLOW_ROOTFUL", "2"},
       {"MCP_BRIDGE_CONCURRENT_RUNS", "0"},
+      {"MCP_BRIDGE_SESSIONS", "many"},
+      {"MCP_BRIDGE_SESSION_IDLE", "0"},
   };
   for (const auto& [name, value] : bad) {
     auto message = refusal({{name, value}});

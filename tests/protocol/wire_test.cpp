@@ -341,20 +341,67 @@ nlohmann::json decoded(const std::string& line) {
   return nlohmann::json::parse(line);
 }
 
+TEST(wire, reads_artifacts) {
+  EXPECT_EQ(frame_of<guest_artifact>(
+                R"({"type":"artifact","name":"plot é.png","mimeType":"image/png","b64":"AP8K"})"),
+            (guest_artifact{"plot é.png", "image/png", "\0\xFF\n"s}));
+  EXPECT_EQ(
+      frame_of<guest_artifact>(
+          R"({"type":"artifact","name":"x","mimeType":"text/plain; charset=utf-8","b64":""})"),
+      (guest_artifact{"x", "text/plain; charset=utf-8", ""}));
+}
+
+TEST(wire, an_artifact_of_twelve_mebibytes_fits_into_a_line) {
+  const auto size = bounds.artifact;
+  const auto line = R"({"type":"artifact","name":"x","mimeType":"a/b","b64":")" +
+                    std::string(size / 3 * 4, 'A') + "\"}";
+  ASSERT_LE(line.size(), bounds.line);
+  EXPECT_EQ(frame_of<guest_artifact>(line).bytes.size(), size);
+}
+
+TEST(wire, refuses_bad_artifacts) {
+  const auto frame = [](const std::string& name, const std::string& type, const std::string& b64) {
+    return R"({"type":"artifact","name":")" + name + R"(","mimeType":")" + type + R"(","b64":)" +
+           b64 + "}";
+  };
+  EXPECT_EQ(error_of(frame("x", "a/b", "\"\"")), errc::none);
+  for (const auto& name : {""s, "."s, ".."s, "a/b"s, "../x"s, "a\\u0000b"s, "a\\nb"s, "\\u009b"s}) {
+    EXPECT_EQ(error_of(frame(name, "a/b", "\"\"")), errc::malformed) << name;
+  }
+  EXPECT_EQ(error_of(frame(std::string(256, 'n'), "a/b", "\"\"")), errc::too_large);
+  for (const auto& type : {""s, "png"s, "a/b; c=d"s, "a/b\\r\\nX"s}) {
+    EXPECT_EQ(error_of(frame("x", type, "\"\"")), errc::malformed) << type;
+  }
+  for (const auto* b64 : {"\"A\"", "\"AP8K\\n\"", "7", "null", "{}", "\"AP8\""}) {
+    EXPECT_EQ(error_of(frame("x", "a/b", b64)), errc::malformed) << b64;
+  }
+  EXPECT_EQ(error_of(R"({"type":"artifact","name":"x","mimeType":"a/b"})"), errc::malformed);
+}
+
 TEST(wire, encodes_host_frames) {
   using nlohmann::json;
   const std::vector<server_brief> servers = {{"my server", "my_server", "does \"x\""}};
   const auto brief =
       json{{"name", "my server"}, {"alias", "my_server"}, {"description", "does \"x\""}};
-  EXPECT_EQ(
-      decoded(encode_init(servers, {}, bounds)),
-      (json{{"type", "init"},
-            {"servers", json::array({brief})},
-            {"discovered", json::array()},
-            {"limits",
-             {{"callsInFlight", 32}, {"frameBytes", 16777216}, {"outputChunkBytes", 262144}}}}));
+  EXPECT_EQ(decoded(encode_init(servers, {}, bounds)), (json{{"type", "init"},
+                                                             {"servers", json::array({brief})},
+                                                             {"discovered", json::array()},
+                                                             {"limits",
+                                                              {{"callsInFlight", 32},
+                                                               {"frameBytes", 16777216},
+                                                               {"outputChunkBytes", 262144},
+                                                               {"artifactBytes", 12582912},
+                                                               {"artifactsBytes", 67108864},
+                                                               {"artifacts", 64}}}}));
   EXPECT_EQ(decoded(encode_execute("r1", "print('é')\n\"\"")),
             (json{{"type", "execute"}, {"id", "r1"}, {"code", "print('é')\n\"\""}}));
+  EXPECT_EQ(
+      decoded(encode_execute("r1", "1", true, {{"data/in.csv", "a,b"}, {"raw", "\0\xFF"s}})),
+      (json{{"type", "execute"},
+            {"id", "r1"},
+            {"code", "1"},
+            {"files",
+             {{{"path", "data/in.csv"}, {"b64", "YSxi"}}, {{"path", "raw"}, {"b64", "AP8="}}}}}));
   EXPECT_EQ(decoded(encode_response(7, "[\n1,\r\n{}]")), (json{{"type", "rpc_response"},
                                                                {"id", 7},
                                                                {"success", true},

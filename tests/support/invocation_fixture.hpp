@@ -13,6 +13,7 @@
 #include <spdlog/sinks/ostream_sink.h>
 
 #include "actors/invocation.hpp"
+#include "actors/python_sessions.hpp"
 #include "actors/tool_library.hpp"
 #include "tests/support/actor_config.hpp"
 #include "tests/support/invocation_world.hpp"
@@ -60,6 +61,7 @@ struct invocation_fixture : test_coordinator_fixture<actor_config> {
     registry_actor = sys.spawn(scripted_registry, registry);
     library = sys.spawn(tool_library);
     box = sys.spawn(scripted_sandbox, sandbox);
+    sessions_actor = sys.spawn(recording_sessions, sessions);
   }
 
   ~invocation_fixture() override {
@@ -67,6 +69,8 @@ struct invocation_fixture : test_coordinator_fixture<actor_config> {
                                    caf::actor_cast<caf::actor>(box),
                                    caf::actor_cast<caf::actor>(asker),
                                    caf::actor_cast<caf::actor>(library),
+                                   caf::actor_cast<caf::actor>(store),
+                                   caf::actor_cast<caf::actor>(sessions_actor),
                                    caf::actor_cast<caf::actor>(registry_actor),
                                    caf::actor_cast<caf::actor>(request.output)};
     for (const auto& [name, client] : registry->clients) {
@@ -119,7 +123,9 @@ struct invocation_fixture : test_coordinator_fixture<actor_config> {
       booted_would_do.push_back(booted_will_do);
       return ++sandboxes == 1 && first_box ? first_box : box;
     };
-    run = sys.spawn(invocation, invocation_context{env, registry_actor, library, make_sandbox},
+    run = sys.spawn(invocation,
+                    invocation_context{env, registry_actor, library,
+                                       [this] { return sessions_actor; }, make_sandbox, store},
                     request);
     run->attach_functor([flag = terminated] { *flag = true; });
     asker = sys.spawn([this](caf::event_based_actor* asking) {
@@ -250,11 +256,14 @@ struct invocation_fixture : test_coordinator_fixture<actor_config> {
   std::shared_ptr<server_catalogue> catalogue = std::make_shared<server_catalogue>();
   std::shared_ptr<registry_script> registry = std::make_shared<registry_script>();
   std::shared_ptr<sandbox_log> sandbox = std::make_shared<sandbox_log>();
+  std::shared_ptr<sessions_log> sessions = std::make_shared<sessions_log>();
   std::map<std::string, std::shared_ptr<client_script>> servers;
   std::shared_ptr<client_script> files;
   run_request request;
   client_registry_actor registry_actor;
   tool_library_actor library;
+  artifact_store_actor store; ///< null: nothing is kept
+  python_sessions_actor sessions_actor;
   sandbox_actor box;
   sandbox_actor first_box; ///< in its place for the first request, when set
   std::vector<bool> booted_would_do;

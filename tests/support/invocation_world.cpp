@@ -2,6 +2,7 @@
 
 #include <caf/all.hpp>
 
+#include "actors/errors.hpp"
 #include "actors/tool_library.hpp"
 
 namespace bulkhead::testing {
@@ -24,8 +25,21 @@ scripted_sandbox(sandbox_actor::stateful_pointer<scripted_sandbox_state> self,
       [log](refuse_atom, std::uint64_t call, const error& reason) {
         log->refusals.emplace_back(call, reason);
       },
-      [](interrupt_atom) {},
+      [log](interrupt_atom) { ++log->interrupts; },
       [log](end_atom) { ++log->ends; },
+  };
+}
+
+python_sessions_actor::behavior_type recording_sessions(python_sessions_actor::pointer,
+                                                        std::shared_ptr<sessions_log> log) {
+  return {
+      [](lease_atom, const session_claim&) -> caf::result<session_lease> {
+        return to_caf(errc::internal, "runs don't claim sessions");
+      },
+      [log](release_atom, const std::string& handle, std::uint64_t lease,
+            const sandbox_actor& sandbox) {
+        log->released.push_back({handle, lease, sandbox != nullptr});
+      },
   };
 }
 

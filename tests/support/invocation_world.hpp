@@ -25,8 +25,22 @@ struct sandbox_log {
   std::vector<std::pair<std::uint64_t, std::string>> responses;
   std::vector<std::pair<std::uint64_t, error>> refusals;
   gate<caf::ok_atom> boot;
+  int interrupts = 0;
   int ends = 0;
 };
+
+/// What the sessions were told by a run that is over.
+struct sessions_log {
+  struct left {
+    std::string handle;
+    std::uint64_t lease = 0;
+    bool kept = false; ///< the interpreter lives on
+  };
+  std::vector<left> released;
+};
+
+python_sessions_actor::behavior_type recording_sessions(python_sessions_actor::pointer self,
+                                                        std::shared_ptr<sessions_log> log);
 
 struct scripted_sandbox_state {
   explicit scripted_sandbox_state(sandbox_actor::pointer) {}

@@ -6,6 +6,7 @@
 #include <spdlog/sinks/null_sink.h>
 
 #include "actors/errors.hpp"
+#include "actors/python_sessions.hpp"
 
 namespace bulkhead::testing {
 
@@ -24,6 +25,7 @@ scripted_invocation(scripted_run_actor::stateful_pointer<scripted_run_state> sel
       [](const guest_output&) {},
       [](const guest_call&) {},
       [](const refused_call&) {},
+      [](const guest_artifact&) {},
       [](const guest_done&) {},
       [](const sandbox_lost&) {},
       [self, run](run_atom) {
@@ -105,7 +107,9 @@ session_context scripted_context(caf::actor_system& system, environment_ptr env,
     run->actor = system.spawn(scripted_invocation, run);
     return invocation_actor{run->actor};
   };
-  return {std::move(env), system.spawn(scripted_admission, admission), std::move(catalogue), start};
+  python_sessions_actor sessions = system.spawn(python_sessions, env);
+  return {std::move(env), system.spawn(scripted_admission, admission),
+          [sessions] { return sessions; }, std::move(catalogue), start};
 }
 
 } // namespace bulkhead::testing

@@ -53,6 +53,7 @@ const operations = {
   ping: () => client.ping(),
   listTools: () => client.listTools(),
   listResources: () => client.listResources(),
+  listTemplates: () => client.listResourceTemplates(),
   readResource: ({ uri }) => client.readResource({ uri }),
   setLogLevel: ({ level }) => client.setLoggingLevel(level),
   async callTool({ n, name, arguments: values, progress, meta }) {
