@@ -177,6 +177,12 @@ CAF_TEST(missing_programs_have_their_remedies) {
   CAF_CHECK(mentions(ensure().failure.message, "MCP_BRIDGE_RUNTIME=oci"));
 }
 
+CAF_TEST(a_driver_that_needs_an_engine_contradicts_it) {
+  env.config.driver = "rest";
+  make_driver();
+  CAF_CHECK(mentions(ensure().failure.message, "MCP_BRIDGE_DRIVER=rest"));
+}
+
 CAF_TEST(the_accounts_systemd_sets_the_limits_where_there_is_one) {
   use_systemd();
   make_driver();

@@ -47,7 +47,9 @@ print("OVERLAPPING", sorted(best)[1])
 
 
 # How sandboxes can be started, by name, and the settings that choose it. The first is what the others are measured by.
-DRIVERS = {"cli": {"MCP_BRIDGE_RUNTIME": "podman"}, "oci": {"MCP_BRIDGE_RUNTIME": "oci"}}
+DRIVERS = {"cli": {"MCP_BRIDGE_RUNTIME": "podman", "MCP_BRIDGE_DRIVER": "cli"},
+           "rest": {"MCP_BRIDGE_RUNTIME": "podman", "MCP_BRIDGE_DRIVER": "rest"},
+           "oci": {"MCP_BRIDGE_RUNTIME": "oci"}}
 
 
 def account():
@@ -112,6 +114,12 @@ def processor_seconds(pid):
 def share_of_tree_kib(pid):
     """The memory of a process and its descendants (PSS)."""
     return share_of_memory_kib(pid) + sum(map(share_of_tree_kib, children_of(pid)))
+
+
+def guests_below(pid):
+    words = command_line(pid)
+    own = [pid] if words[:1] == ["python3"] and "/ipc/entrypoint.py" in words else []
+    return own + [guest for child in children_of(pid) for guest in guests_below(child)]
 
 
 class Lines:
@@ -321,13 +329,19 @@ class Bench:
             self.idle(name)
 
     def idle(self, name, size=8):
-        with self.client(pool=size, **DRIVERS[name]) as client:
-            client.run("pass", wait=120)
-            self.wait_for_pool(client, size)
-            waiting = [pid for pid in children_of(client.pid) if "/ipc/entrypoint.py" in command_line(pid)]
-            monitors = [pid for pid in children_of(client.pid) if "conmon" in " ".join(command_line(pid)[:1])]
-            total = sum(map(share_of_tree_kib, waiting + monitors))
-            self.row(f"memory of a sandbox that waits, {name}", f"{total / size / 1024:.1f} MiB")
+        """What each sandbox that waits adds to all that there is of processes."""
+        totals = []
+        for count in (0, size):
+            with self.client(pool=count, **DRIVERS[name]) as client:
+                client.run("pass", wait=120)
+                deadline = time.monotonic() + 60
+                while len(guests_below(client.pid)) != count:
+                    if time.monotonic() > deadline:
+                        raise RuntimeError("the pool doesn't fill")
+                    time.sleep(0.2)
+                time.sleep(1)
+                totals.append(share_of_tree_kib(client.pid))
+        self.row(f"memory of a sandbox that waits, {name}", f"{(totals[1] - totals[0]) / size / 1024:.1f} MiB")
 
     def burst(self, client, words, size):
         """Many at once, more than the pool and the admission hold: how long the slowest take."""
@@ -391,6 +405,11 @@ class Bench:
             self.row(f"{megabytes} MB of output", f"{took * 1e3:.0f} ms", f"{megabytes / took:.0f} MB/s")
         self.row("memory gained by that", f"{(resident_kib(client.pid) - before) / 1024:.1f} MiB")
 
+    def only_drivers(self):
+        with self.client() as client:
+            words = podman_command(client)
+        self.drivers(words)
+
     def everything(self):
         self.start_up()
         with self.client() as client:
@@ -412,11 +431,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--binary", default=os.path.join(HERE, "..", "..", "build", "bulkhead"))
     parser.add_argument("--runs", type=int, default=10)
+    parser.add_argument("--drivers", action="store_true", help="only what the ways to start sandboxes differ in")
     parser.add_argument("--json", action="store_true", help="print the rows as JSON, too")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="bulkhead-bench-") as folder:
         bench = Bench(os.path.abspath(arguments.binary), arguments.runs, folder)
-        bench.everything()
+        bench.only_drivers() if arguments.drivers else bench.everything()
         if arguments.json:
             print(json.dumps(bench.rows))
 
