@@ -249,13 +249,17 @@ expected<std::vector<std::string>> make_run_cgroups(cgroup_files& files,
 }
 
 expected<void> confine_run_cgroups(cgroup_files& files, const std::vector<std::string>& folders,
-                                   const std::string& cid, const cgroup_limits& limits) {
+                                   const std::string& cid, const cgroup_limits& limits,
+                                   bool alone) {
   for (const auto& folder : folders) {
     auto settings = settings_for(folder, limits);
     if (settings.empty()) {
       continue;
     }
     auto inner = container_folder(files, folder, cid);
+    if (inner.empty() && alone) {
+      inner = folder;
+    }
     if (inner.empty()) {
       return fail(errc::unavailable,
                   fmt::format("limit the sandbox: its container {} isn't in \"{}\"",

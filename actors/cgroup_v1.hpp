@@ -75,9 +75,12 @@ expected<std::vector<std::string>> make_run_cgroups(cgroup_files& files,
                                                     const std::string& name,
                                                     const cgroup_limits& limits);
 
-/// Writes the exact limits for the container `cid`. Errors: unavailable, naming the file.
+/// Writes the exact limits for the container `cid`: into the folder that the OCI runtime made for
+/// it or, where `alone` says that nothing else is in the run's folder, into that one if there is
+/// none (crun makes none when it is not root). Errors: unavailable, naming the file.
 expected<void> confine_run_cgroups(cgroup_files& files, const std::vector<std::string>& folders,
-                                   const std::string& cid, const cgroup_limits& limits);
+                                   const std::string& cid, const cgroup_limits& limits,
+                                   bool alone = false);
 
 /// Has the kernel killed a process in one of these folders, which a container's own are, for want
 /// of memory? Nothing when they can't tell any more.

@@ -55,7 +55,8 @@ expected<void> confine_container(driver_context& context, const runtime_facts& f
     note_memory_kills(context, record.handle.folder);
   }
   return confine_run_cgroups(*context.host.cgroups, record.outer_cgroups,
-                             read_container_id(record.handle.folder), record.limits);
+                             read_container_id(record.handle.folder), record.limits,
+                             facts.oci.has_value());
 }
 
 task<expected<void>> end_container(driver_context& context, const runtime_facts& facts,

@@ -28,20 +28,13 @@ std::string container_id(const container_spec& spec) {
   return id + id;
 }
 
-/// Where systemd or the OCI runtime put the container's cgroup; empty: below the one it is started
-/// in.
+/// Where the container's cgroup is to be; empty: below the one that the OCI runtime is started in.
 std::string cgroups_path(const runtime_facts& facts, const std::string& id) {
-  switch (facts.oci->manager) {
-  case cgroup_manager::systemd:
-    // SLICE:PREFIX:NAME, which becomes the scope PREFIX-NAME.
-    return fmt::format("{}:bulkhead:{}", facts.engine.rootless ? "user.slice" : "system.slice", id);
-  case cgroup_manager::files:
-    return facts.engine.rootless ? std::string{} : "/bulkhead/" + id;
-  case cgroup_manager::joined:
-  case cgroup_manager::none:
-    break;
+  if (facts.oci->manager != cgroup_manager::systemd) {
+    return {};
   }
-  return {};
+  // SLICE:PREFIX:NAME, which becomes the scope PREFIX-NAME.
+  return fmt::format("{}:bulkhead:{}", facts.engine.rootless ? "user.slice" : "system.slice", id);
 }
 
 std::uint64_t number_of(const json& notes, const char* name) {

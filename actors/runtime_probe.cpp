@@ -147,6 +147,14 @@ private:
   /// asked for, and on cgroup v2 where the limits of its containers hold as well.
   task<expected<void>> choose_driver() {
     const auto& wanted = context_.env->config.driver;
+    if (facts_->oci) {
+      co_return wanted.empty()
+          ? expected<void>{}
+          : fail(errc::unavailable,
+                 fmt::format("MCP_BRIDGE_RUNTIME=oci starts sandboxes without an engine, and "
+                             "MCP_BRIDGE_DRIVER={} with one; unset one of them",
+                             wanted));
+    }
     if (wanted == rest_driver && !podman()) {
       co_return fail(errc::unavailable, "use a REST service (MCP_BRIDGE_DRIVER=rest): only podman "
                                         "has one that suits; unset MCP_BRIDGE_DRIVER, or set "

@@ -46,6 +46,12 @@ print("OVERLAPPING", sorted(best)[1])
 """
 
 
+# How sandboxes can be started, by name, and the settings that choose it. The first is what the others are measured by.
+DRIVERS = {"cli": {"MCP_BRIDGE_RUNTIME": "podman", "MCP_BRIDGE_DRIVER": "cli"},
+           "rest": {"MCP_BRIDGE_RUNTIME": "podman", "MCP_BRIDGE_DRIVER": "rest"},
+           "oci": {"MCP_BRIDGE_RUNTIME": "oci"}}
+
+
 def account():
     """The account that runs the containers: root becomes `bulkhead`."""
     return pwd.getpwnam("bulkhead") if os.geteuid() == 0 else pwd.getpwuid(os.geteuid())
@@ -96,6 +102,24 @@ def seconds(function):
     begin = time.perf_counter()
     function()
     return time.perf_counter() - begin
+
+
+def processor_seconds(pid):
+    """What a process and all its descendants that have ended have used."""
+    with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+        fields = file.read().rsplit(")", 1)[1].split()
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+
+
+def share_of_tree_kib(pid):
+    """The memory of a process and its descendants (PSS)."""
+    return share_of_memory_kib(pid) + sum(map(share_of_tree_kib, children_of(pid)))
+
+
+def guests_below(pid):
+    words = command_line(pid)
+    own = [pid] if words[:1] == ["python3"] and "/ipc/entrypoint.py" in words else []
+    return own + [guest for child in children_of(pid) for guest in guests_below(child)]
 
 
 class Lines:
@@ -195,8 +219,8 @@ class Bench:
         self.env = {**os.environ, "MCP_BRIDGE_STATE_DIR": os.path.join(folder, "state"),
                     "MCP_BRIDGE_LOG_LEVEL": "error"}
 
-    def client(self, pool=0):
-        return StdioClient([self.binary], env={**self.env, "MCP_BRIDGE_POOL": str(pool)})
+    def client(self, pool=0, **settings):
+        return StdioClient([self.binary], env={**self.env, "MCP_BRIDGE_POOL": str(pool), **settings})
 
     def row(self, what, value, note=""):
         self.rows.append({"what": what, "value": value, "note": note})
@@ -242,10 +266,10 @@ class Bench:
         """Until so many sandboxes wait: their commands run, and boot no more."""
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
-            waiting = [pid for pid in children_of(client.pid) if "run" in command_line(pid)]
+            waiting = [pid for pid in children_of(client.pid) if "/ipc/entrypoint.py" in command_line(pid)]
             time.sleep(0.5)
             if len(waiting) == size and waiting == [
-                    pid for pid in children_of(client.pid) if "run" in command_line(pid)]:
+                    pid for pid in children_of(client.pid) if "/ipc/entrypoint.py" in command_line(pid)]:
                 return
         raise RuntimeError("the pool doesn't fill")
 
@@ -269,6 +293,55 @@ class Bench:
         ratio = statistics.median(b / a for a, b in zip(ours_together, plain_together))
         self.row(f"{size} at once with the pool full", f"{statistics.median(ours_together) * 1e3:.0f} ms")
         self.row(f"{size} podman run at once / that", f"{ratio:.0f}", "goal 4 or more")
+
+    def drivers(self, words):
+        """Each way to start sandboxes against the first, and against `podman run`, all in turn."""
+        clients = {name: self.client(**settings) for name, settings in DRIVERS.items()}
+        cold, plain, rates, used = ({name: [] for name in DRIVERS} for _ in range(4))
+        for name, client in clients.items():
+            client.run("pass", wait=120)
+        for _ in range(self.runs):
+            reference = self.plain(words)
+            for name, client in clients.items():
+                cold[name].append(seconds(lambda: client.run("print(6*7)")))
+                plain[name].append(reference)
+        for _ in range(max(3, self.runs // 3)):
+            for name, client in clients.items():
+                before, begin = processor_seconds(client.pid), time.perf_counter()
+                for reply in [client.start_run("print(6*7)") for _ in range(24)]:
+                    reply.result()
+                rates[name].append(24 / (time.perf_counter() - begin))
+                used[name].append((processor_seconds(client.pid) - before) / 24)
+        for client in clients.values():
+            client.close()
+        first = next(iter(DRIVERS))
+        for name in DRIVERS:
+            ratio = statistics.median(a / b for a, b in zip(cold[name], plain[name]))
+            self.row(f"cold run_python, {name}", f"{statistics.median(cold[name]) * 1e3:.0f} ms",
+                     f"{statistics.median(used[name]) * 1e3:.0f} ms of processor time, 24 at once")
+            self.row(f"cold run_python, {name} / podman run", f"{ratio:.2f}",
+                     "goal 0.5 or less" if name == "oci" else "")
+            self.row(f"fresh sandboxes, {name}", f"{statistics.median(rates[name]):.1f} /s")
+            if name != first:
+                ratio = statistics.median(a / b for a, b in zip(rates[name], rates[first]))
+                self.row(f"fresh sandboxes, {name} / {first}", f"{ratio:.2f}",
+                         "goal 3 or more" if name == "oci" else "")
+            self.idle(name)
+
+    def idle(self, name, size=8):
+        """What each sandbox that waits adds to all that there is of processes."""
+        totals = []
+        for count in (0, size):
+            with self.client(pool=count, **DRIVERS[name]) as client:
+                client.run("pass", wait=120)
+                deadline = time.monotonic() + 60
+                while len(guests_below(client.pid)) != count:
+                    if time.monotonic() > deadline:
+                        raise RuntimeError("the pool doesn't fill")
+                    time.sleep(0.2)
+                time.sleep(1)
+                totals.append(share_of_tree_kib(client.pid))
+        self.row(f"memory of a sandbox that waits, {name}", f"{(totals[1] - totals[0]) / size / 1024:.1f} MiB")
 
     def burst(self, client, words, size):
         """Many at once, more than the pool and the admission hold: how long the slowest take."""
@@ -332,6 +405,11 @@ class Bench:
             self.row(f"{megabytes} MB of output", f"{took * 1e3:.0f} ms", f"{megabytes / took:.0f} MB/s")
         self.row("memory gained by that", f"{(resident_kib(client.pid) - before) / 1024:.1f} MiB")
 
+    def only_drivers(self):
+        with self.client() as client:
+            words = podman_command(client)
+        self.drivers(words)
+
     def everything(self):
         self.start_up()
         with self.client() as client:
@@ -341,6 +419,7 @@ class Bench:
             self.cold(client, words)
             self.calls(client, words)
             self.output(client)
+            self.drivers(words)
         with self.client(pool=8) as client:
             words = podman_command(client)
             self.warm(client, words, 8)
@@ -352,11 +431,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--binary", default=os.path.join(HERE, "..", "..", "build", "bulkhead"))
     parser.add_argument("--runs", type=int, default=10)
+    parser.add_argument("--drivers", action="store_true", help="only what the ways to start sandboxes differ in")
     parser.add_argument("--json", action="store_true", help="print the rows as JSON, too")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="bulkhead-bench-") as folder:
         bench = Bench(os.path.abspath(arguments.binary), arguments.runs, folder)
-        bench.everything()
+        bench.only_drivers() if arguments.drivers else bench.everything()
         if arguments.json:
             print(json.dumps(bench.rows))
 

@@ -90,7 +90,7 @@ class Killing(LifecycleTest):
     def test_the_engines_command_while_it_runs(self):
         reply, engine = self.start_and_find(SLEEPER)
         self.wait_for_guest()
-        kill(engine)
+        kill(self.now(engine))
         self.assert_lost(reply)
         self.assert_still_serves()
 
@@ -141,6 +141,7 @@ class Killing(LifecycleTest):
     def test_other_runs_go_on(self):
         victim, engine = self.start_and_find(SLEEPER)
         self.wait_for_guest()
+        engine = self.now(engine)
         other = self.start("import time; time.sleep(3); print('untouched')")
         wait_until(lambda: len(guests_of(self.client.instance)) == 2, 30, "two guests run")
         kill(engine)
