@@ -54,7 +54,8 @@ json to_json(const runtime_facts& facts) {
           {"cgroups", describe_cgroups(facts.cgroup_bases)},
           {"outsideUid", facts.outside_uid},
           {"memoryEnforced", facts.memory_enforced},
-          {"pidsEnforced", facts.pids_enforced}};
+          {"pidsEnforced", facts.pids_enforced},
+          {"ownService", facts.own_service}};
 }
 
 /// Throws nlohmann::json::exception on a missing or mistyped member.
@@ -86,6 +87,7 @@ runtime_facts from_json(const json& text) {
   text.at("outsideUid").get_to(facts.outside_uid);
   text.at("memoryEnforced").get_to(facts.memory_enforced);
   text.at("pidsEnforced").get_to(facts.pids_enforced);
+  text.at("ownService").get_to(facts.own_service);
   return facts;
 }
 

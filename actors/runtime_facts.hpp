@@ -21,6 +21,7 @@ struct runtime_facts {
   std::uint32_t outside_uid = 0;         ///< the guest's uid as the host sees it
   bool memory_enforced = false;
   bool pids_enforced = false;
+  bool own_service = false; ///< by REST: the account's own service doesn't do
 };
 
 } // namespace bulkhead
