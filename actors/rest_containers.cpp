@@ -1,6 +1,6 @@
 #include "actors/rest_containers.hpp"
 
-#include <algorithm>
+#include <filesystem>
 
 #include <fmt/format.h>
 
@@ -133,6 +133,13 @@ private:
   std::optional<rest_link> link_;
 };
 
+/// Without its monitor a container is removed and yet not deleted in the OCI runtime.
+bool oci_runtime_has(const runtime_facts& facts, const std::string& cid) {
+  std::error_code ignored;
+  return !cid.empty() && !facts.oci_root.empty() &&
+         std::filesystem::exists(facts.oci_root + "/" + cid, ignored);
+}
+
 /// One attempt; what remains, or nothing.
 task<std::string> try_to_delete(driver_context& context, rest_link link, std::string name) {
   socket_request request{link.socket, "DELETE", link.targets.remove(name), {}};
@@ -162,7 +169,7 @@ task<bool> delete_until_gone(driver_context& context, const runtime_facts& facts
     auto remains = co_await try_to_delete(context, *link, record.handle.name);
     if (remains.empty()) {
       bool cleared = co_await clear_cgroups(context, facts.engine, record.handle.cgroups);
-      co_return cleared;
+      co_return cleared && !oci_runtime_has(facts, read_container_id(record.handle.folder));
     }
     context.env->log->debug("remove container {}: {}", record.handle.name, remains);
   }

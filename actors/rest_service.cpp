@@ -82,6 +82,9 @@ task<std::optional<rest_link>> rest_service::find_users_own(const runtime_facts&
   auto named = context_.env->variable("CONTAINER_HOST").value_or("");
   auto runtime_dir = context_.env->variable("XDG_RUNTIME_DIR").value_or("");
   std::string socket;
+  if (facts.own_service) {
+    co_return std::nullopt;
+  }
   if (named.starts_with("unix://")) {
     socket = named.substr(std::string_view{"unix://"}.size());
   } else if (named.empty() && facts.cgroup_bases.empty() && !runtime_dir.empty()) {
@@ -208,7 +211,15 @@ task<expected<socket_answer>> rest_service::call(std::uint64_t number, socket_re
   completion<expected<socket_answer>> answered{[this, &request, budget](auto done) {
     context_.services.call(std::move(request), budget, std::move(done));
   }};
+  auto socket = request.socket;
   auto answer = co_await answered;
+  if (number != 0 && !answer && answer.error().code == errc::timeout) {
+    // Slow, or does it hang?
+    auto alive = co_await ping(std::move(socket));
+    if (!alive) {
+      lost(number);
+    }
+  }
   if (!answer &&
       (answer.error().code == errc::closed || answer.error().code == errc::runtime_lost)) {
     lost(number);
@@ -226,6 +237,14 @@ void rest_service::lost(std::uint64_t number) {
     // What answers no more must not stay beside its successor.
     context_.services.signal(child_, SIGKILL);
   }
+}
+
+bool rest_service::leave_users_own() {
+  bool users = current_ && child_ == 0;
+  if (users) {
+    current_.reset();
+  }
+  return users;
 }
 
 bool rest_service::take_out_of_memory_note() {

@@ -26,7 +26,8 @@ struct rest_link {
 ///
 /// Its own lies in a folder of the instance (0700), in a cgroup (v1) that was delegated to the
 /// account, and ends with this process, however that ends. The account's own isn't used where only
-/// a delegated cgroup holds limits, unless CONTAINER_HOST names it.
+/// a delegated cgroup holds limits, unless CONTAINER_HOST names it; nor where a probe found that it
+/// starts no sandbox.
 class rest_service {
 public:
   explicit rest_service(driver_context& context) : context_{context} {}
@@ -36,11 +37,15 @@ public:
   task<expected<rest_link>> ensure(const runtime_facts& facts);
 
   /// One exchange with the service of that number. Errors: see process_host_actor; after `closed`
-  /// or `runtime_lost` the service counts as lost, and the next `ensure` finds another.
+  /// or `runtime_lost`, and when it answers nothing any more, the service counts as lost, and the
+  /// next `ensure` finds another.
   task<expected<socket_answer>> call(std::uint64_t number, socket_request request,
                                      std::chrono::milliseconds budget);
 
   bool connected() const { return current_.has_value(); }
+
+  /// Forgets the account's own service, if that is the one in use; true if it was.
+  bool leave_users_own();
 
   /// Is it still the one in use?
   bool is_current(std::uint64_t number) const { return current_ && current_->number == number; }

@@ -98,7 +98,8 @@ json to_json(const runtime_facts& facts) {
           {"outsideUid", facts.outside_uid},
           {"memoryEnforced", facts.memory_enforced},
           {"pidsEnforced", facts.pids_enforced},
-          {"oci", describe_oci(facts.oci)}};
+          {"oci", describe_oci(facts.oci)},
+          {"ownService", facts.own_service}};
 }
 
 /// Throws nlohmann::json::exception on a missing or mistyped member.
@@ -131,6 +132,7 @@ runtime_facts from_json(const json& text) {
   text.at("memoryEnforced").get_to(facts.memory_enforced);
   text.at("pidsEnforced").get_to(facts.pids_enforced);
   facts.oci = oci_from(text.at("oci"));
+  text.at("ownService").get_to(facts.own_service);
   return facts;
 }
 

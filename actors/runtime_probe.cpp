@@ -16,6 +16,7 @@
 #include "actors/limit_checks.hpp"
 #include "actors/oci_search.hpp"
 #include "actors/probe_session.hpp"
+#include "actors/rest_service.hpp"
 #include "actors/runtime_cache.hpp"
 
 namespace bulkhead {
@@ -168,6 +169,12 @@ private:
     facts_->report.driver = rest_driver;
     error last{errc::unavailable, {}};
     bool works = co_await try_runtime(last);
+    if (!works && context_.rest->leave_users_own()) {
+      // It may have another OCI runtime, for one.
+      context_.env->log->info("the account's own podman service isn't used: {}", last.message);
+      facts_->own_service = true;
+      works = co_await try_runtime(last);
+    }
     if (works && (wanted == rest_driver || holds_as_much_as(by_command))) {
       co_return expected<void>{};
     }

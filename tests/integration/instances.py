@@ -95,9 +95,24 @@ def oci_containers_of(instance):
 
 
 def cgroups_of(instance):
-    """An instance's cgroups, which are folders of the account's delegated ones (cgroup v1)."""
-    return [path for controller in CONTROLLERS
-            for path in glob.glob(f"/sys/fs/cgroup/{controller}/**/{instance}-*", recursive=True)]
+    """An instance's cgroups, which are folders of the account's delegated ones (cgroup v1). Of that in which its
+    podman service works only those in it, which are containers'."""
+    found = []
+    service = {str(pid) for pid in services_of(instance)}
+    for controller in CONTROLLERS:
+        for path in glob.glob(f"/sys/fs/cgroup/{controller}/**/{instance}-*", recursive=True):
+            if service & set(read(f"{path}/cgroup.procs").split()):
+                found += [each.rstrip("/") for each in glob.glob(f"{path}/*/")]
+            else:
+                found.append(path)
+    return found
+
+
+def services_of(instance):
+    """podman's services that an instance has started; podman's own processes, not what guards them."""
+    return [pid for pid in every_process()
+            if f"BULKHEAD_CHILD={instance}/engine" in read(f"/proc/{pid}/environ") and
+            os.path.basename((command_line(pid) or [""])[0]) == "podman" and "service" in command_line(pid)]
 
 
 def run_folders_of(instance):

@@ -6,7 +6,7 @@ import time
 
 from host import as_account, wait_until
 from instances import (containers_of, engine_commands, guests_of, monitors_of, orphaned_storage,
-                       remove_container)
+                       remove_container, services_of)
 from lifecycle import LifecycleTest, kill
 from world import LONG
 
@@ -35,18 +35,22 @@ class Chaos(LifecycleTest):
         super().tearDownClass()
         wait_until(lambda: orphaned_storage() <= cls.orphans, 5, "nothing is left in the engine's storage")
 
+    def kill_one(self, pids):
+        [kill(pid) for pid in self.chance.sample(pids, 1)]
+
     def victims(self):
-        """Ways to kill something of a container, in the order of how often they are to be taken."""
-        return [lambda: [kill(pid) for pid in self.chance.sample(engine_commands(self.client.pid), 1)],
-                lambda: as_account("podman", "unshare", "kill", "-9",
-                                   str(self.chance.choice(guests_of(self.client.instance))), check=False),
-                lambda: remove_container(self.chance.choice(containers_of(self.client.instance))),
+        """Ways to kill something of a container, and how often they are to be taken."""
+        return [(6, lambda: self.kill_one(engine_commands(self.client.pid))),
+                (6, lambda: as_account("podman", "unshare", "kill", "-9",
+                                       str(self.chance.choice(guests_of(self.client.instance))), check=False)),
+                (3, lambda: remove_container(self.chance.choice(containers_of(self.client.instance)))),
                 # Without its monitor podman's command takes 20 s to give up.
-                lambda: [kill(pid) for pid in self.chance.sample(monitors_of(self.client.instance), 1)]]
+                (1, lambda: self.kill_one(monitors_of(self.client.instance)))]
 
     def strike(self):
         try:
-            self.chance.choices(self.victims(), weights=(6, 6, 3, 1))[0]()
+            weights, ways = zip(*self.victims())
+            self.chance.choices(ways, weights)[0]()
         except (IndexError, ValueError):
             pass  # nothing there to kill at the moment
 
@@ -78,3 +82,12 @@ class Chaos(LifecycleTest):
             self.assert_still_serves()
             surprises = [each for each in self.client.notifications if "method" not in each]
             self.assertEqual(surprises, [], "answers that nobody waits for")
+
+
+class ChaosByRest(Chaos):
+    """The same with podman's service, which takes all sandboxes with it when it dies."""
+
+    variables = {"MCP_BRIDGE_POOL": "2:4", "MCP_BRIDGE_DRIVER": "rest"}
+
+    def victims(self):
+        return [(2, lambda: self.kill_one(services_of(self.client.instance))), *super().victims()[1:]]
