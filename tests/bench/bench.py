@@ -406,8 +406,7 @@ class Bench:
 
     def only_drivers(self):
         with self.client() as client:
-            words = podman_command(client)
-        self.drivers(words)
+            self.drivers(podman_command(client))
 
     def everything(self):
         self.start_up()
