@@ -113,13 +113,12 @@ def processor_seconds(pid):
 
 def share_of_tree_kib(pid):
     """The memory of a process and its descendants (PSS)."""
-    return share_of_memory_kib(pid) + sum(map(share_of_tree_kib, children_of(pid)))
+    return sum(map(share_of_memory_kib, [pid, *children_of(pid)]))
 
 
 def guests_below(pid):
-    words = command_line(pid)
-    own = [pid] if words[:1] == ["python3"] and "/ipc/entrypoint.py" in words else []
-    return own + [guest for child in children_of(pid) for guest in guests_below(child)]
+    return [each for each in children_of(pid)
+            if command_line(each)[:1] == ["python3"] and "/ipc/entrypoint.py" in command_line(each)]
 
 
 class Lines:
@@ -266,10 +265,10 @@ class Bench:
         """Until so many sandboxes wait: their commands run, and boot no more."""
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
-            waiting = [pid for pid in children_of(client.pid) if "/ipc/entrypoint.py" in command_line(pid)]
+            waiting = [pid for pid in children_of(client.pid) if "run" in command_line(pid)]
             time.sleep(0.5)
             if len(waiting) == size and waiting == [
-                    pid for pid in children_of(client.pid) if "/ipc/entrypoint.py" in command_line(pid)]:
+                    pid for pid in children_of(client.pid) if "run" in command_line(pid)]:
                 return
         raise RuntimeError("the pool doesn't fill")
 
@@ -407,8 +406,7 @@ class Bench:
 
     def only_drivers(self):
         with self.client() as client:
-            words = podman_command(client)
-        self.drivers(words)
+            self.drivers(podman_command(client))
 
     def everything(self):
         self.start_up()

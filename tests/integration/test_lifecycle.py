@@ -1,6 +1,7 @@
 """Life and death of runs and servers: whatever is killed, at whatever moment, everybody who waits gets an answer
 and nothing is left."""
 
+import os
 import signal
 import subprocess
 import time
@@ -125,7 +126,11 @@ class Killing(LifecycleTest):
         self.assert_still_serves()
 
     def test_the_guest(self):
-        reply = self.start(SLEEPER)
+        # Before its code runs, another would take the run.
+        up = os.path.join(self.world.state, "user_tools", "up")
+        reply = self.start("open('/projects/up', 'w').close(); " + SLEEPER)
+        wait_until(lambda: os.path.exists(up), 30, "the code runs")
+        os.remove(up)
         pid = self.wait_for_guest()
         as_account("podman", "unshare", "kill", "-9", str(pid))
         self.assert_lost(reply)

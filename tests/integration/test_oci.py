@@ -125,7 +125,8 @@ class Processes(LifecycleTest):
         init = engine_commands(self.client.pid)[0]
         self.assertEqual(children_of(init), [guest])
         self.assertEqual(len(self.holder()), 1)
-        self.assertEqual(sorted(children_of(self.client.pid)), sorted([init, *self.holder()]))
+        wait_until(lambda: sorted(children_of(self.client.pid)) == sorted([init, guest, *self.holder()]), 30,
+                   "the sweep after the start has ended, and there is nothing else")
         self.assertLess(resident_kib(init), 2048, "KiB for it")
 
     def test_the_namespaces_come_back(self):
