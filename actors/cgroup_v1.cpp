@@ -209,12 +209,9 @@ bool has_controller(const std::vector<cgroup_base>& bases, std::string_view cont
                      [&](const auto& base) { return base.controller == controller; });
 }
 
-expected<std::vector<std::string>> make_run_cgroups(cgroup_files& files,
-                                                    const std::vector<cgroup_base>& bases,
-                                                    const std::string& name,
-                                                    const cgroup_limits& limits) {
-  // The quota waits for `confine_run_cgroups`, or it would slow the boot.
-  cgroup_limits net{limits.memory + command_line_memory, limits.pids + command_line_pids, {}};
+expected<std::vector<std::string>>
+make_cgroups(cgroup_files& files, const std::vector<cgroup_base>& bases, const std::string& name) {
+  std::vector<std::string> result;
   std::vector<std::string> made;
   for (const auto& base : bases) {
     auto folder = base.folder + "/" + name;
@@ -224,23 +221,45 @@ expected<std::vector<std::string>> make_run_cgroups(cgroup_files& files,
       return fail(errc::unavailable,
                   fmt::format("make the sandbox's cgroup \"{}\": {}", folder, strerror(failure)));
     }
-    made.push_back(folder);
+    if (failure == 0) {
+      made.push_back(folder);
+    }
+    result.push_back(std::move(folder));
+  }
+  return result;
+}
+
+expected<std::vector<std::string>> make_run_cgroups(cgroup_files& files,
+                                                    const std::vector<cgroup_base>& bases,
+                                                    const std::string& name,
+                                                    const cgroup_limits& limits) {
+  // The quota waits for `confine_run_cgroups`, or it would slow the boot.
+  cgroup_limits net{limits.memory + command_line_memory, limits.pids + command_line_pids, {}};
+  auto folders = make_cgroups(files, bases, name);
+  if (!folders) {
+    return folders;
+  }
+  for (const auto& folder : *folders) {
     if (auto done = apply(files, folder, settings_for(folder, net)); !done) {
-      remove_cgroups(files, made);
+      remove_cgroups(files, *folders);
       return tl::unexpected{done.error()};
     }
   }
-  return made;
+  return folders;
 }
 
 expected<void> confine_run_cgroups(cgroup_files& files, const std::vector<std::string>& folders,
-                                   const std::string& cid, const cgroup_limits& limits) {
+                                   const std::string& cid, const cgroup_limits& limits,
+                                   bool alone) {
   for (const auto& folder : folders) {
     auto settings = settings_for(folder, limits);
     if (settings.empty()) {
       continue;
     }
     auto inner = container_folder(files, folder, cid);
+    if (inner.empty() && alone) {
+      inner = folder;
+    }
     if (inner.empty()) {
       return fail(errc::unavailable,
                   fmt::format("limit the sandbox: its container {} isn't in \"{}\"",
@@ -251,6 +270,23 @@ expected<void> confine_run_cgroups(cgroup_files& files, const std::vector<std::s
     }
   }
   return {};
+}
+
+std::optional<bool> memory_ran_out_in(cgroup_files& files,
+                                      const std::vector<std::string>& folders) {
+  for (const auto& folder : folders) {
+    if (!belongs_to(folder, "memory")) {
+      continue;
+    }
+    std::istringstream fields{files.read(folder + "/memory.oom_control").value_or("")};
+    std::string name;
+    for (std::uint64_t value = 0; fields >> name >> value;) {
+      if (name == "oom_kill") {
+        return value > 0;
+      }
+    }
+  }
+  return std::nullopt;
 }
 
 std::vector<pid_t> processes_in(cgroup_files& files, const std::vector<std::string>& folders) {

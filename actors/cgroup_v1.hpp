@@ -63,6 +63,11 @@ struct cgroup_limits {
 inline constexpr std::uint64_t command_line_memory = 64ULL << 20;
 inline constexpr std::uint32_t command_line_pids = 64;
 
+/// Makes folders `name` below each base, without limits; those that are there will do. Answers
+/// their paths; on an error (unavailable) nothing new is left.
+expected<std::vector<std::string>>
+make_cgroups(cgroup_files& files, const std::vector<cgroup_base>& bases, const std::string& name);
+
 /// Makes the folders of a run, `name` below each base, with `limits` plus the room above. Answers
 /// their paths; on an error (unavailable) nothing is left.
 expected<std::vector<std::string>> make_run_cgroups(cgroup_files& files,
@@ -70,9 +75,16 @@ expected<std::vector<std::string>> make_run_cgroups(cgroup_files& files,
                                                     const std::string& name,
                                                     const cgroup_limits& limits);
 
-/// Writes the exact limits for the container `cid`. Errors: unavailable, naming the file.
+/// Writes the exact limits for the container `cid`: into the folder that the OCI runtime made for
+/// it or, where `alone` says that nothing else is in the run's folder, into that one if there is
+/// none (crun makes none when it is not root). Errors: unavailable, naming the file.
 expected<void> confine_run_cgroups(cgroup_files& files, const std::vector<std::string>& folders,
-                                   const std::string& cid, const cgroup_limits& limits);
+                                   const std::string& cid, const cgroup_limits& limits,
+                                   bool alone = false);
+
+/// Has the kernel killed a process in one of these folders, which a container's own are, for want
+/// of memory? Nothing when they can't tell any more.
+std::optional<bool> memory_ran_out_in(cgroup_files& files, const std::vector<std::string>& folders);
 
 /// All processes in the folders and below, each once.
 std::vector<pid_t> processes_in(cgroup_files& files, const std::vector<std::string>& folders);

@@ -6,7 +6,9 @@
 #include <nlohmann/json.hpp>
 
 #include "actors/constraint_rows.hpp"
+#include "actors/container_drive.hpp"
 #include "actors/limit_checks.hpp"
+#include "actors/oci_bundle.hpp"
 #include "actors/probe_session.hpp"
 
 namespace bulkhead {
@@ -82,6 +84,11 @@ private:
   }
 
   task<void> find_uid() {
+    if (facts_->oci) {
+      auto pid = read_small_file(pid_file(session_.record().handle.folder)).value_or("");
+      evidence_.uid_on_host = uid_of(context_.host, pid.substr(0, pid.find('\n')));
+      co_return;
+    }
     std::vector<std::string> argv = {facts_->engine.binary, "inspect", "--format", "{{.State.Pid}}",
                                      session_.record().handle.name};
     auto result = co_await context_.run(std::move(argv), 20s);
@@ -108,7 +115,7 @@ private:
     evidence_.killed = !answer && session_.ended() && session_.exit_code() == killed_exit_code;
     if (evidence_.killed) {
       evidence_.kill_was_told =
-          co_await ran_out_of_memory(context_, *facts_, session_.record().handle);
+          co_await killed_for_memory(context_, *facts_, session_.record().handle);
     }
   }
 

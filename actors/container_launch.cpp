@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "actors/engine_errors.hpp"
+#include "actors/oci_bundle.hpp"
+#include "actors/oci_namespaces.hpp"
+
 namespace bulkhead {
 
-namespace {
-
-container_spec make_spec(const driver_context& context, const std::string& id,
-                         const std::string& folder, const cgroup_limits& limits) {
+expected<container_spec> plan_container(const driver_context& context, const std::string& id,
+                                        const std::string& folder, const cgroup_limits& limits,
+                                        std::vector<std::string> command) {
   const auto& config = context.env->config;
   container_spec spec;
   spec.name = container_name(id);
@@ -23,27 +26,46 @@ container_spec make_spec(const driver_context& context, const std::string& id,
   spec.cid_file = folder + "/cid";
   spec.mounts = {{context.folders.ipc, "/ipc", true},
                  {context.folders.projects, "/projects", false}};
+  spec.command = std::move(command);
+  if (auto good = check_container_spec(spec); !good) {
+    return tl::unexpected{good.error()};
+  }
   return spec;
 }
 
-} // namespace
-
 cgroup_limits configured_limits(const settings& config) {
   return {config.memory, config.pids, config.cpus};
+}
+
+task<expected<void>> ready_to_launch(driver_context& context, const runtime_facts& facts) {
+  if (!facts.oci) {
+    co_return expected<void>{};
+  }
+  auto held = co_await hold_namespaces(context, facts);
+  co_return held;
 }
 
 expected<container_launch> prepare_launch(driver_context& context, const runtime_facts& facts,
                                           const std::string& id, const std::string& folder,
                                           const cgroup_limits& limits,
                                           std::vector<std::string> command) {
-  auto spec = make_spec(context, id, folder, limits);
-  spec.command = std::move(command);
-  if (auto good = check_container_spec(spec); !good) {
-    return tl::unexpected{good.error()};
+  auto plan = plan_container(context, id, folder, limits, std::move(command));
+  if (!plan) {
+    return tl::unexpected{plan.error()};
   }
+  const auto& spec = *plan;
   container_launch result;
   result.limits = limits;
-  result.process.argv = run_arguments(facts.engine, spec);
+  if (facts.oci) {
+    auto argv = write_bundle(context, facts, spec, folder);
+    if (!argv) {
+      return tl::unexpected{argv.error()};
+    }
+    result.process.argv = std::move(*argv);
+    result.process.successor_file = pid_file(folder);
+  } else {
+    result.process.argv = run_arguments(facts.engine, spec);
+  }
   if (facts.engine.engine == container_engine::docker) {
     // Only a container that is still there can be asked whether it ran out of memory.
     std::erase(result.process.argv, "--rm");
@@ -62,6 +84,14 @@ expected<container_launch> prepare_launch(driver_context& context, const runtime
   result.handle.folder = folder;
   result.handle.cgroups = std::move(*cgroups);
   return result;
+}
+
+error explain_start_failure(const driver_context& context, const runtime_facts& facts,
+                            std::int32_t exit_code, std::string_view err) {
+  return facts.oci ? explain_oci_failure("start a sandbox", facts.report.oci_runtime, context.host,
+                                         exit_code, err)
+                   : explain_engine_failure("start a sandbox", facts.engine, context.host,
+                                            exit_code, err);
 }
 
 std::string read_container_id(const std::string& folder) {

@@ -18,12 +18,25 @@ struct container_launch {
 /// The limits that the settings ask for.
 cgroup_limits configured_limits(const settings& config);
 
+/// What a container of these settings is made of, checked. Errors: invalid_argument.
+expected<container_spec> plan_container(const driver_context& context, const std::string& id,
+                                        const std::string& folder, const cgroup_limits& limits,
+                                        std::vector<std::string> command);
+
+/// Makes ready what all containers need; quick when it is. Call it before `prepare_launch`. Errors:
+/// unavailable.
+task<expected<void>> ready_to_launch(driver_context& context, const runtime_facts& facts);
+
 /// Builds the command line of a container and makes its cgroups. Errors: unavailable or
 /// invalid_argument; then nothing is left.
 expected<container_launch> prepare_launch(driver_context& context, const runtime_facts& facts,
                                           const std::string& id, const std::string& folder,
                                           const cgroup_limits& limits,
                                           std::vector<std::string> command);
+
+/// What it means that a container's command ended before its program said anything.
+error explain_start_failure(const driver_context& context, const runtime_facts& facts,
+                            std::int32_t exit_code, std::string_view err);
 
 /// The container's id, from the file that the engine writes into the run's folder; empty before
 /// that.

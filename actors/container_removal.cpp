@@ -9,6 +9,8 @@
 
 #include "actors/container_launch.hpp"
 #include "actors/engine_errors.hpp"
+#include "actors/oci_bundle.hpp"
+#include "actors/oci_removal.hpp"
 
 namespace bulkhead {
 
@@ -57,11 +59,15 @@ std::vector<pid_t> monitors_of(const host_view& host, const std::string& name) {
 
 class removal {
 public:
-  removal(driver_context& context, const runtime_facts& facts, container_record record)
-      : context_{context}, facts_{facts}, record_{std::move(record)} {}
+  removal(driver_context& context, const runtime_facts& facts, container_record record,
+          bool thorough)
+      : context_{context}, facts_{facts}, record_{std::move(record)}, thorough_{thorough} {}
 
   task<expected<void>> run() {
-    bool ended = co_await ended_by_itself();
+    bool ended = false;
+    if (!thorough_) {
+      ended = co_await ended_by_itself();
+    }
     if (ended) {
       co_return expected<void>{};
     }
@@ -181,20 +187,28 @@ private:
   driver_context& context_;
   const runtime_facts& facts_;
   container_record record_;
+  bool thorough_;
   std::string remains_ = "it is still there";
 };
 
 } // namespace
 
 task<expected<void>> remove_container(driver_context& context, const runtime_facts& facts,
-                                      container_record record) {
-  removal work{context, facts, std::move(record)};
+                                      container_record record, bool thorough) {
+  if (facts.oci) {
+    auto removed = co_await remove_bundle(context, facts, std::move(record));
+    co_return removed;
+  }
+  removal work{context, facts, std::move(record), thorough};
   auto result = co_await work.run();
   co_return result;
 }
 
 task<bool> ran_out_of_memory(driver_context& context, const runtime_facts& facts,
                              container_handle handle) {
+  if (facts.oci) {
+    co_return memory_kills_were_counted(handle.folder);
+  }
   if (facts.engine.engine == container_engine::podman) {
     // podman's own OOMKilled is always false.
     co_return out_of_memory_was_seen(handle.folder);

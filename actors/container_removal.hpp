@@ -15,14 +15,17 @@ struct container_record {
       0; ///< of the command line's process; tells it from a later one of that pid
   cgroup_limits limits;
   bool booted = false;
+  /// The cgroup folders (v1) in which the OCI runtime makes the container's own.
+  std::vector<std::string> outer_cgroups;
+  std::uint64_t service = 0; ///< which of podman's services has made it; 0: none
 };
 
 /// Ends a container and removes all of it: its process, the engine's and the OCI runtime's records,
 /// and its cgroups. Costs no process when the command line has ended by itself and nothing is left.
-/// Idempotent. Errors: unavailable after several attempts (some 60 s at worst), naming what
-/// remains.
+/// Idempotent. `thorough`: looks for what is left even where the engine knows of nothing. Errors:
+/// unavailable after several attempts (some 60 s at worst), naming what remains.
 task<expected<void>> remove_container(driver_context& context, const runtime_facts& facts,
-                                      container_record record);
+                                      container_record record, bool thorough = false);
 
 /// Was the container's program killed for want of memory? Asked after it ended with 137, before
 /// removal.

@@ -6,10 +6,12 @@
 #include <fmt/format.h>
 
 #include "actors/constraint_probe.hpp"
+#include "actors/container_drive.hpp"
 #include "actors/container_launch.hpp"
 #include "actors/engine_errors.hpp"
 #include "actors/errors.hpp"
 #include "actors/probe_session.hpp"
+#include "actors/rest_service.hpp"
 #include "actors/runtime_cache.hpp"
 #include "actors/sweeper.hpp"
 
@@ -19,7 +21,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr auto start_budget = 30s;
 /// The first run goes before what dead instances left.
 constexpr auto sweep_delay = 1s;
 /// GUEST_FAILURE of the guest's entrypoint.py; the reason is on the container's stderr.
@@ -145,33 +146,28 @@ task<expected<runtime_report>> container_runtime_state::probe() {
 
 task<expected<container_handle>> container_runtime_state::create(container_request request,
                                                                  child_owner_actor owner) {
+  if (facts && facts->oci && facts->oci->stamp != sandbox_stamp(context, *facts)) {
+    // The image's name may stand for another one by now, which no engine looks up here.
+    facts = nullptr;
+  }
   auto found = co_await ensure();
   if (!found) {
     co_return tl::unexpected{found.error()};
   }
-  auto limits = configured_limits(context.env->config);
   std::vector<std::string> command = {"python3", "-I", "-S", "/ipc/entrypoint.py"};
-  auto launch =
-      prepare_launch(context, **found, request.id, request.folder, limits, std::move(command));
-  if (!launch) {
-    co_return tl::unexpected{launch.error()};
+  auto limits = configured_limits(context.env->config);
+  auto record = co_await start_container(context, **found, std::move(request), limits,
+                                         std::move(command), std::move(owner));
+  if (!record) {
+    // The loss of a service says nothing of the engine.
+    bool by_rest = (*found)->report.driver == rest_driver;
+    if (record.error().code == errc::unavailable && (!by_rest || context.rest->connected())) {
+      engine_failed();
+    }
+    co_return tl::unexpected{record.error()};
   }
-  completion<expected<child_started>> spawned{[this, &launch, &owner](auto done) {
-    ask<child_started>(processes, start_budget, "start a container", std::move(done),
-                       spawn_atom::value, std::move(launch->process), owner);
-  }};
-  auto child = co_await spawned;
-  if (!child) {
-    remove_cgroups(*context.host.cgroups, launch->handle.cgroups);
-    engine_failed();
-    co_return tl::unexpected{child.error()};
-  }
-  container_record record{std::move(launch->handle), 0, limits, false};
-  record.handle.child = child->id;
-  record.handle.pid = child->pid;
-  record.start_time = process_start_time(context.host, child->pid).value_or(0);
-  auto handle = record.handle;
-  containers[request.id] = std::move(record);
+  auto handle = record->handle;
+  containers[handle.id] = std::move(*record);
   co_return handle;
 }
 
@@ -181,8 +177,7 @@ expected<void> container_runtime_state::confine(const container_handle& handle) 
     return fail(errc::not_found, fmt::format("limit container {}: it's unknown", handle.name));
   }
   found->second.booted = true;
-  return confine_run_cgroups(*context.host.cgroups, handle.cgroups,
-                             read_container_id(handle.folder), found->second.limits);
+  return confine_container(context, *last_facts, found->second);
 }
 
 task<expected<exit_verdict>> container_runtime_state::classify(container_handle handle,
@@ -190,9 +185,12 @@ task<expected<exit_verdict>> container_runtime_state::classify(container_handle 
                                                                std::string diagnosis) {
   auto record = containers.find(handle.id);
   bool booted = record != containers.end() && record->second.booted;
-  bool engine_code = is_engine_exit_code(exit.exit_code);
+  // The exit code is the program's but where an engine's command stands between.
+  bool by_rest = record != containers.end() && record->second.service != 0;
+  bool without_engine = last_facts && last_facts->oci;
+  bool engine_code = !by_rest && !without_engine && is_engine_exit_code(exit.exit_code);
   if (exit.exit_code == killed_exit_code && last_facts) {
-    bool exhausted = co_await ran_out_of_memory(context, *last_facts, handle);
+    bool exhausted = co_await killed_for_memory(context, *last_facts, handle);
     if (exhausted) {
       co_return exit_verdict{
           {errc::out_of_memory,
@@ -206,22 +204,35 @@ task<expected<exit_verdict>> container_runtime_state::classify(container_handle 
     // Says nothing of the engine, so that what was found out about it still holds.
     co_return exit_verdict{
         {errc::unavailable,
-         fmt::format("the container engine's command was killed (signal {}) before "
-                     "any code ran; the run can be sent again",
-                     exit.signal != 0 ? exit.signal : SIGKILL)},
+         fmt::format(
+             "the container engine's {} was killed (signal {}) before any code ran; the run "
+             "can be sent again",
+             by_rest ? "service or the sandbox" : "command",
+             exit.signal != 0 ? exit.signal : SIGKILL)},
+        exit.exit_code};
+  }
+  if (!booted && by_rest) {
+    engine_failed();
+    co_return exit_verdict{
+        {errc::unavailable,
+         fmt::format("start a sandbox: its Python ended with {} before it was ready: {}; see: "
+                     "bulkhead doctor",
+                     exit.exit_code, engine_complaint(diagnosis))},
         exit.exit_code};
   }
   if (!booted) {
     engine_failed();
-    auto engine = last_facts ? last_facts->engine : engine_profile{};
-    co_return exit_verdict{
-        explain_engine_failure("start a sandbox", engine, context.host, exit.exit_code, diagnosis),
-        exit.exit_code};
+    co_return exit_verdict{explain_start_failure(context,
+                                                 last_facts ? *last_facts : runtime_facts{},
+                                                 exit.exit_code, diagnosis),
+                           exit.exit_code};
   }
   if (exit.signal != 0 || exit.exit_code == killed_exit_code) {
     co_return exit_verdict{
         {errc::runtime_lost,
-         exit.signal != 0
+         exit.signal != 0 && by_rest
+             ? std::string{"the container engine's service was lost, and the sandbox with it"}
+         : exit.signal != 0 && !without_engine
              ? fmt::format("the container engine's process was ended by signal {}", exit.signal)
              : std::string{"the sandbox was killed from outside, or its code killed itself "
                            "(SIGKILL)"}},
@@ -269,8 +280,12 @@ task<expected<void>> container_runtime_state::destroy(container_handle handle) {
     co_return shared;
   }
   auto found = containers.find(id);
-  auto record =
-      found != containers.end() ? found->second : container_record{std::move(handle), 0, {}, false};
+  container_record record;
+  if (found != containers.end()) {
+    record = found->second;
+  } else {
+    record.handle = std::move(handle);
+  }
   auto used = last_facts;
   if (!used) {
     auto ensured = co_await ensure();
@@ -280,7 +295,7 @@ task<expected<void>> container_runtime_state::destroy(container_handle handle) {
     used = *ensured;
   }
   being_removed.emplace(id, std::vector<std::function<void(expected<void>)>>{});
-  auto result = co_await guarded("remove a container", remove_container(context, *used, record));
+  auto result = co_await guarded("remove a container", end_container(context, *used, record));
   if (result) {
     containers.erase(id);
   }
@@ -290,6 +305,11 @@ task<expected<void>> container_runtime_state::destroy(container_handle handle) {
     each(result);
   }
   co_return result;
+}
+
+task<expected<void>> container_runtime_state::stop() {
+  co_await context.rest->stop();
+  co_return expected<void>{};
 }
 
 void container_runtime_state::engine_failed() {
@@ -342,15 +362,24 @@ container_runtime_impl_actor::behavior_type container_runtime_state::make_behavi
         tasks.start(answer(promise, "sweep", sweep_now()));
         return promise;
       },
+      [this](stop_atom) -> caf::result<caf::ok_atom> {
+        auto promise = self->make_response_promise<caf::ok_atom>();
+        tasks.start(answer(promise, "end podman's service", stop()));
+        return promise;
+      },
       [this](const child_output& output) {
         if (auto found = context.sessions.find(output.id); found != context.sessions.end()) {
           found->second->take(output);
+        } else {
+          context.rest->take(output);
         }
       },
       [](const child_written&) {},
       [this](const child_exited& exit) {
         if (auto found = context.sessions.find(exit.id); found != context.sessions.end()) {
           found->second->take(exit);
+        } else {
+          context.rest->take(exit);
         }
       },
       [this](tick_atom, std::uint64_t number) {

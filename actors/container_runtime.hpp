@@ -26,8 +26,8 @@ using container_runtime_impl_actor =
                                     /// A pause of one of the driver's tasks is over.
                                     caf::reacts_to<tick_atom, std::uint64_t>>;
 
-/// The driver of podman's and docker's command line. Requests are coroutines (see task.hpp) that
-/// this actor runs; what they share is `context`.
+/// The driver of podman's and docker's command line, and of podman's REST service. Requests are
+/// coroutines (see task.hpp) that this actor runs; what they share is `context`.
 struct container_runtime_state {
   explicit container_runtime_state(container_runtime_impl_actor::pointer self);
   container_runtime_impl_actor::behavior_type make_behavior();
@@ -50,6 +50,7 @@ struct container_runtime_state {
   task<expected<runtime_report>> probe();
   task<expected<runtime_report>> report();
   task<expected<sweep_report>> sweep_now();
+  task<expected<void>> stop();
   void engine_failed();
 
   container_runtime_impl_actor::pointer self;

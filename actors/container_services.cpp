@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "actors/container_runtime.hpp"
+#include "actors/rest_service.hpp"
 
 /// What the parts of the driver ask other actors for.
 
@@ -19,6 +20,7 @@ constexpr auto folder_budget = 20s;
 } // namespace
 
 void container_runtime_state::connect() {
+  context.rest = std::make_shared<rest_service>(context);
   auto& services = context.services;
   services.run = [this](process_spec spec, std::string input, std::chrono::milliseconds budget,
                         auto done) {
@@ -27,10 +29,25 @@ void container_runtime_state::connect() {
     ask<finished_process>(processes, budget + answer_margin, std::move(what), std::move(done),
                           command_atom::value, std::move(spec), std::move(input), due);
   };
-  services.spawn = [this](process_spec spec, auto done) {
+  auto owner_or_self = [this](child_owner_actor owner) {
+    return owner ? owner : child_owner_actor{container_runtime_impl_actor{self}};
+  };
+  services.spawn = [this, owner_or_self](process_spec spec, child_owner_actor owner, auto done) {
     ask<child_started>(processes, start_budget, "start a container", std::move(done),
-                       spawn_atom::value, std::move(spec),
-                       child_owner_actor{container_runtime_impl_actor{self}});
+                       spawn_atom::value, std::move(spec), owner_or_self(std::move(owner)));
+  };
+  services.attach = [this, owner_or_self](stream_request request, child_owner_actor owner,
+                                          auto done) {
+    ask<child_started>(processes, start_budget, "attach to a container", std::move(done),
+                       attach_atom::value, std::move(request), owner_or_self(std::move(owner)));
+  };
+  services.call = [this](socket_request request, std::chrono::milliseconds budget, auto done) {
+    auto due = deadline::at(self->clock().now() + budget);
+    ask<socket_answer>(processes, budget + answer_margin, "ask podman's service", std::move(done),
+                       call_atom::value, std::move(request), due);
+  };
+  services.credit = [this](child_id child, stream_id stream, std::uint64_t bytes) {
+    self->send(processes, credit_atom::value, child, stream, bytes);
   };
   services.write = [this](child_id child, std::string bytes) {
     self->send(processes, write_atom::value, child, std::move(bytes));

@@ -3,11 +3,14 @@
 #include <chrono>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "actors/environment.hpp"
 #include "actors/host_view.hpp"
+#include "actors/interfaces.hpp"
+#include "actors/io/spawn.hpp"
 #include "actors/messages.hpp"
 #include "actors/task.hpp"
 #include "protocol/container_spec.hpp"
@@ -23,7 +26,11 @@ struct driver_services {
   std::function<void(process_spec, std::string, std::chrono::milliseconds,
                      callback<finished_process>)>
       run;
-  std::function<void(process_spec, callback<child_started>)> spawn;
+  /// For a null owner the child is the driver's own; likewise with `attach`.
+  std::function<void(process_spec, child_owner_actor, callback<child_started>)> spawn;
+  std::function<void(stream_request, child_owner_actor, callback<child_started>)> attach;
+  std::function<void(socket_request, std::chrono::milliseconds, callback<socket_answer>)> call;
+  std::function<void(child_id, stream_id, std::uint64_t)> credit;
   std::function<void(child_id, std::string)> write;
   std::function<void(child_id, std::int32_t)> signal;
   std::function<void(std::string, callback<std::uint32_t>)> kill_marked;
@@ -35,14 +42,27 @@ struct driver_services {
 };
 
 class probe_session;
+class rest_service;
+
+/// A lock on a file that is given back with its holder.
+using file_lock = std::shared_ptr<const io::descriptor>;
+
+/// A process that keeps namespaces open; see oci_namespaces.hpp.
+struct namespace_holder {
+  std::int32_t pid = 0;
+  std::uint64_t start_time = 0; ///< tells it from a later process of that pid
+};
 
 /// What all parts of the driver share; outlives their tasks.
 struct driver_context {
   environment_ptr env;
   host_view host;
   driver_services services;
-  instance_folders folders;                    ///< filled in before the first container
-  std::map<child_id, probe_session*> sessions; ///< the driver's own children
+  instance_folders folders;                     ///< filled in before the first container
+  std::map<child_id, probe_session*> sessions;  ///< the driver's own children
+  std::shared_ptr<rest_service> rest;           ///< podman's service; started when it is needed
+  namespace_holder namespaces;                  ///< none before the first container needs them
+  std::map<std::string, file_lock> image_locks; ///< on unpacked images in use, by their names
 
   /// Runs an engine's command line. Errors: what `run` answers; an exit code isn't one.
   task<expected<finished_process>> run(std::vector<std::string> argv,

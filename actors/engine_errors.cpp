@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "protocol/ascii.hpp"
+#include "protocol/oci_config.hpp"
 
 namespace bulkhead {
 
@@ -116,6 +117,18 @@ error explain_engine_failure(std::string_view action, const engine_profile& engi
   const auto* name = engine.engine == container_engine::podman ? "podman" : "docker";
   return {errc::unavailable, fmt::format("{}: {} exited with {}: {}; {}", action, name, exit_code,
                                          engine_complaint(err), advice_for(err, host))};
+}
+
+error explain_service_failure(std::string_view action, const host_view& host,
+                              std::string_view complaint) {
+  return {errc::unavailable, fmt::format("{}: podman's service: {}; {}", action, complaint,
+                                         advice_for(complaint, host))};
+}
+
+error explain_oci_failure(std::string_view action, std::string_view name, const host_view& host,
+                          std::int32_t exit_code, std::string_view err) {
+  return {errc::unavailable, fmt::format("{}: {} exited with {}: {}; {}", action, name, exit_code,
+                                         oci_complaint(err), advice_for(err, host))};
 }
 
 bool is_host_refusal(std::int32_t exit_code, std::string_view err) {

@@ -25,6 +25,14 @@ constexpr bool is_engine_exit_code(std::int32_t code) {
 error explain_engine_failure(std::string_view action, const engine_profile& engine,
                              const host_view& host, std::int32_t exit_code, std::string_view err);
 
+/// The same for what podman's service answers.
+error explain_service_failure(std::string_view action, const host_view& host,
+                              std::string_view complaint);
+
+/// The same for an OCI runtime of that name which was started without an engine.
+error explain_oci_failure(std::string_view action, std::string_view name, const host_view& host,
+                          std::int32_t exit_code, std::string_view err);
+
 /// Does the complaint say that the OCI runtime or the cgroups refuse this host (rather than this
 /// one container)? Then another OCI runtime, or running without the engine's limits, may work.
 bool is_host_refusal(std::int32_t exit_code, std::string_view err);

@@ -59,7 +59,11 @@ private:
   expected<void> find_engine() {
     const auto& wanted = context_.env->config.runtime;
     std::vector<std::string> names = {"podman", "docker"};
-    if (!wanted.empty()) {
+    bool without_engine = wanted == oci_driver;
+    if (without_engine) {
+      // Its store has the image, and its user namespace is the account's.
+      names = {"podman"};
+    } else if (!wanted.empty()) {
       names = {wanted};
     }
     for (const auto& name : names) {
@@ -70,10 +74,15 @@ private:
         facts_.engine.engine = docker ? container_engine::docker : container_engine::podman;
         facts_.engine.binary = path;
         facts_.report.engine = docker ? "docker" : "podman";
-        facts_.report.driver = "cli";
+        facts_.report.driver = without_engine ? "oci" : "cli";
         facts_.report.image = context_.env->config.image;
         return {};
       }
+    }
+    if (without_engine) {
+      return fail(errc::unavailable,
+                  "find podman: it isn't on PATH; with MCP_BRIDGE_RUNTIME=oci the image still "
+                  "comes from its store; install it (Debian: apt install podman uidmap)");
     }
     return fail(
         errc::unavailable,

@@ -57,6 +57,9 @@ CAF_ADD_TYPE_ID(bulkhead, (bulkhead::child_output))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::child_written))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::child_exited))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::finished_process))
+CAF_ADD_TYPE_ID(bulkhead, (bulkhead::socket_request))
+CAF_ADD_TYPE_ID(bulkhead, (bulkhead::socket_answer))
+CAF_ADD_TYPE_ID(bulkhead, (bulkhead::stream_request))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::sandbox_up))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::sandbox_lost))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::sandbox_run))
@@ -88,6 +91,7 @@ CAF_ADD_ATOM(bulkhead, bulkhead, close_input_atom, "closeInput")
 CAF_ADD_ATOM(bulkhead, bulkhead, signal_atom, "signal")
 CAF_ADD_ATOM(bulkhead, bulkhead, credit_atom, "credit")
 CAF_ADD_ATOM(bulkhead, bulkhead, command_atom, "command")
+CAF_ADD_ATOM(bulkhead, bulkhead, attach_atom, "attach")
 CAF_ADD_ATOM(bulkhead, bulkhead, kill_marked_atom, "killMarked")
 CAF_ADD_ATOM(bulkhead, bulkhead, boot_atom, "boot")
 CAF_ADD_ATOM(bulkhead, bulkhead, execute_atom, "execute")
@@ -160,6 +164,14 @@ using process_host_actor = caf::typed_actor<
     /// Runs a short command to its end with `input` on its stdin; killed at the deadline
     /// (errc::timeout).
     caf::replies_to<command_atom, process_spec, std::string, deadline>::with<finished_process>,
+    /// Makes one HTTP exchange over a unix socket. Fails with closed (nobody listens: nothing was
+    /// sent), runtime_lost (cut off), too_large or timeout.
+    caf::replies_to<call_atom, socket_request, deadline>::with<socket_answer>,
+    /// Attaches to a container's stdio through its engine's socket: from then on it is a child like
+    /// any other, whose exit code is the container's. SIGKILL removes the container; other signals
+    /// do nothing. Its exit by SIGKILL means that the engine's service was lost, or the container
+    /// without a word.
+    caf::replies_to<attach_atom, stream_request, child_owner_actor>::with<child_started>,
     /// Kills every process whose environment marks it as ours with this value (see
     /// io::child_marker), in or out of a known group; answers how many.
     caf::replies_to<kill_marked_atom, std::string>::with<std::uint32_t>>;
@@ -224,7 +236,9 @@ using container_runtime_actor = caf::typed_actor<
     caf::replies_to<destroy_atom, container_handle>::with<caf::ok_atom>,
     /// Removes what dead instances left: containers (also those that only the OCI runtime lists),
     /// cgroups, folders, upstream server processes.
-    caf::replies_to<sweep_atom>::with<sweep_report>>;
+    caf::replies_to<sweep_atom>::with<sweep_report>,
+    /// Ends what the driver itself keeps running; the last request.
+    caf::replies_to<stop_atom>::with<caf::ok_atom>>;
 
 /// Host folders: /ipc, /projects, one working folder a run.
 using volume_manager_actor = caf::typed_actor<

@@ -46,6 +46,9 @@ struct process_spec {
   std::string cwd;                  ///< empty: the parent's
   std::vector<std::string> cgroups; ///< cgroup folders (v1) to join before the program starts
   bool kill_group_at_exit = true;   ///< what the leader leaves of its process group is killed
+  /// The program starts another one with its stdio, writes that one's pid into this file and exits
+  /// with 0: from then on that one is the child. Empty: it does no such thing.
+  std::string successor_file;
   friend bool operator==(const process_spec&, const process_spec&) = default;
 };
 
@@ -81,6 +84,31 @@ struct finished_process {
   std::string out;
   std::string err;
   friend bool operator==(const finished_process&, const finished_process&) = default;
+};
+
+/// One HTTP request to a service of this account that listens on a unix socket.
+struct socket_request {
+  std::string socket; ///< its path
+  std::string method;
+  std::string target; ///< path and query
+  std::string body;   ///< JSON, or empty
+  friend bool operator==(const socket_request&, const socket_request&) = default;
+};
+
+struct socket_answer {
+  std::uint32_t status = 0;
+  std::string body;    ///< at most 1 MiB
+  std::string version; ///< the header Libpod-API-Version
+  friend bool operator==(const socket_answer&, const socket_answer&) = default;
+};
+
+/// A container whose stdio is to be had through its engine's socket.
+struct stream_request {
+  std::string socket;
+  std::string attach; ///< target of the POST that turns the connection into the container's stdio
+  std::string state;  ///< target of the GET that tells how the container is
+  std::string remove; ///< target of the DELETE that kills and removes it
+  friend bool operator==(const stream_request&, const stream_request&) = default;
 };
 
 struct sandbox_up {
@@ -135,8 +163,8 @@ struct container_handle {
   std::string id;
   std::string name;
   std::string folder;
-  child_id child = 0;               ///< the attached CLI process
-  std::int32_t pid = 0;             ///< likewise
+  child_id child = 0;   ///< the attached CLI process, the OCI runtime, or an attached stream
+  std::int32_t pid = 0; ///< of that process; 0 where there is none
   std::vector<std::string> cgroups; ///< the run's own cgroup folders (v1); empty elsewhere
   friend bool operator==(const container_handle&, const container_handle&) = default;
 };
@@ -162,7 +190,7 @@ struct constraint_row {
 struct runtime_report {
   std::string engine; ///< podman or docker
   std::string version;
-  std::string driver; ///< cli
+  std::string driver; ///< cli, rest or oci
   std::string oci_runtime;
   std::string oci_version;
   bool rootless = false;
@@ -239,7 +267,7 @@ auto inspect(I& f, deadline& x) {
 }
 template <class I>
 auto inspect(I& f, process_spec& x) {
-  return f(x.argv, x.env, x.cwd, x.cgroups, x.kill_group_at_exit);
+  return f(x.argv, x.env, x.cwd, x.cgroups, x.kill_group_at_exit, x.successor_file);
 }
 template <class I>
 auto inspect(I& f, child_started& x) {
@@ -260,6 +288,18 @@ auto inspect(I& f, child_exited& x) {
 template <class I>
 auto inspect(I& f, finished_process& x) {
   return f(x.exit_code, x.out, x.err);
+}
+template <class I>
+auto inspect(I& f, socket_request& x) {
+  return f(x.socket, x.method, x.target, x.body);
+}
+template <class I>
+auto inspect(I& f, socket_answer& x) {
+  return f(x.status, x.body, x.version);
+}
+template <class I>
+auto inspect(I& f, stream_request& x) {
+  return f(x.socket, x.attach, x.state, x.remove);
 }
 template <class I>
 auto inspect(I& f, sandbox_up& x) {

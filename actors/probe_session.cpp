@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "actors/container_drive.hpp"
 #include "actors/engine_errors.hpp"
 
 namespace bulkhead {
@@ -33,8 +34,7 @@ task<expected<std::string>> probe_session::open(cgroup_limits limits) {
   if (!ready.is_object() || !ready.contains("ready") || !ready["ready"].is_string()) {
     co_return fail(errc::unavailable, "probe the sandbox: its first line isn't the probe's");
   }
-  auto confined = confine_run_cgroups(*context_.host.cgroups, record_.handle.cgroups,
-                                      read_container_id(record_.handle.folder), limits);
+  auto confined = confine_container(context_, facts_, record_);
   if (!confined) {
     co_return tl::unexpected{confined.error()};
   }
@@ -51,23 +51,15 @@ task<expected<void>> probe_session::start(cgroup_limits limits) {
   }
   std::vector<std::string> command = {"python3", "-I", "-S", "/ipc/bulkhead_probe.py"};
   record_.handle.id = id;
-  auto launch = prepare_launch(context_, facts_, id, *folder, limits, std::move(command));
-  if (!launch) {
-    co_return tl::unexpected{launch.error()};
+  container_request request{id, std::move(*folder)};
+  child_owner_actor driver;
+  auto started = co_await start_container(context_, facts_, std::move(request), limits,
+                                          std::move(command), std::move(driver));
+  if (!started) {
+    co_return tl::unexpected{started.error()};
   }
-  record_.handle = std::move(launch->handle);
-  record_.limits = limits;
-  completion<expected<child_started>> spawned{[this, &launch](auto done) {
-    context_.services.spawn(std::move(launch->process), std::move(done));
-  }};
-  auto child = co_await spawned;
-  if (!child) {
-    co_return tl::unexpected{child.error()};
-  }
-  record_.handle.child = child->id;
-  record_.handle.pid = child->pid;
-  record_.start_time = process_start_time(context_.host, child->pid).value_or(0);
-  context_.sessions[child->id] = this;
+  record_ = std::move(*started);
+  context_.sessions[record_.handle.child] = this;
   co_return expected<void>{};
 }
 
@@ -94,8 +86,8 @@ task<expected<std::string>> probe_session::next_line() {
     }
     if (exit_) {
       ++*wait_number_;
-      co_return tl::unexpected{explain_engine_failure("start a sandbox", facts_.engine,
-                                                      context_.host, exit_->exit_code, complaint_)};
+      co_return tl::unexpected{
+          explain_start_failure(context_, facts_, exit_->exit_code, complaint_)};
     }
     if (received_.size() > longest_answer) {
       co_return fail(errc::unavailable, "probe the sandbox: its answer is too long");
@@ -115,10 +107,8 @@ task<expected<std::string>> probe_session::next_line() {
 task<expected<void>> probe_session::close() {
   ++*wait_number_;
   expected<void> removed;
-  if (record_.handle.pid != 0) {
-    removed = co_await remove_container(context_, facts_, record_);
-  } else {
-    remove_cgroups(*context_.host.cgroups, record_.handle.cgroups);
+  if (record_.handle.child != 0) {
+    removed = co_await end_container(context_, facts_, record_);
   }
   if (!record_.handle.id.empty()) {
     context_.services.discard_folder(record_.handle.id);

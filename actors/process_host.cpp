@@ -8,6 +8,9 @@
 #include <caf/all.hpp>
 
 #include "actors/errors.hpp"
+#include "actors/io/attached_stream.hpp"
+#include "actors/io/child_process.hpp"
+#include "actors/io/http_exchange.hpp"
 #include "actors/io/process_table.hpp"
 
 namespace bulkhead {
@@ -23,7 +26,7 @@ struct running_command : std::enable_shared_from_this<running_command> {
       : timer{context}, child{std::move(process)} {}
 
   void run(child_id id, std::string input, deadline due, const process_host_impl_actor& host) {
-    io::child_process::events events;
+    io::child_events events;
     auto self = shared_from_this();
     events.output = [self](stream_id stream, const std::string& bytes) {
       auto& into = stream == stream_id::out ? self->result.out : self->result.err;
@@ -54,8 +57,8 @@ struct running_command : std::enable_shared_from_this<running_command> {
 };
 
 /// The events of a child, sent to its owner; the host learns of the end only.
-io::child_process::events events_for(child_id id, const child_owner_actor& owner,
-                                     const process_host_impl_actor& host) {
+io::child_events events_for(child_id id, const child_owner_actor& owner,
+                            const process_host_impl_actor& host) {
   // A weak reference: a child doesn't keep its owner alive.
   auto weak = caf::actor_cast<caf::actor_addr>(owner);
   auto send = [weak](auto message) {
@@ -63,7 +66,7 @@ io::child_process::events events_for(child_id id, const child_owner_actor& owner
       caf::anon_send(strong, std::move(message));
     }
   };
-  io::child_process::events events;
+  io::child_events events;
   events.output = [id, send](stream_id stream, std::string bytes) {
     send(child_output{id, stream, std::move(bytes)});
   };
@@ -90,17 +93,54 @@ void process_host_state::with_child(child_id id, Function function) {
   }
 }
 
-caf::result<child_started> process_host_state::spawn(process_spec& spec,
-                                                     const child_owner_actor& owner) {
-  auto id = ++last_id;
+caf::typed_response_promise<child_started>
+process_host_state::expect_child(child_id id, const child_owner_actor& owner) {
   auto promise = self->make_response_promise<child_started>();
   children.emplace(id, child{nullptr, owner, promise});
   self->monitor(owner);
+  return promise;
+}
+
+caf::result<child_started> process_host_state::spawn(process_spec& spec,
+                                                     const child_owner_actor& owner) {
+  auto id = ++last_id;
+  auto promise = expect_child(id, owner);
   process_host_impl_actor host{self};
   boost::asio::post(io->context(), [this, io = io, id, spec = std::move(spec), host] {
     auto process = io::child_process::start(*io, spec);
-    caf::anon_send(host, spawn_atom::value, id, process ? *process : nullptr,
+    caf::anon_send(host, spawn_atom::value, id, process ? io::child_ptr{*process} : nullptr,
                    process ? error{errc::none, {}} : process.error());
+  });
+  return promise;
+}
+
+caf::result<child_started> process_host_state::attach(stream_request& request,
+                                                      const child_owner_actor& owner) {
+  auto id = ++last_id;
+  auto promise = expect_child(id, owner);
+  process_host_impl_actor host{self};
+  boost::asio::post(io->context(), [io = io, id, request = std::move(request), host]() mutable {
+    io::attached_stream::open(
+        *io, std::move(request), [id, host](expected<std::shared_ptr<io::attached_stream>> opened) {
+          caf::anon_send(host, spawn_atom::value, id, opened ? io::child_ptr{*opened} : nullptr,
+                         opened ? error{errc::none, {}} : opened.error());
+        });
+  });
+  return promise;
+}
+
+caf::result<socket_answer> process_host_state::call(socket_request& request, deadline due) {
+  auto id = ++last_id;
+  auto promise = self->make_response_promise<socket_answer>();
+  calls.emplace(id, promise);
+  process_host_impl_actor host{self};
+  boost::asio::post(io->context(), [io = io, id, request = std::move(request), due,
+                                    host]() mutable {
+    io::exchange(*io, std::move(request), due.when(), [id, host](expected<socket_answer> answer) {
+      auto failure = answer ? error{errc::none, {}} : answer.error();
+      caf::anon_send(host, call_atom::value, id, answer ? std::move(*answer) : socket_answer{},
+                     std::move(failure));
+    });
   });
   return promise;
 }
@@ -168,7 +208,7 @@ void process_host_state::owner_died(const caf::actor_addr& owner) {
       entry = children.erase(entry);
       continue;
     }
-    with_child(entry->first, [](io::child_process& process) {
+    with_child(entry->first, [](io::child& process) {
       process.mute();
       process.signal(SIGKILL);
     });
@@ -197,22 +237,25 @@ process_host_impl_actor::behavior_type process_host_state::make_behavior() {
         return spawn(spec, owner);
       },
       [this](write_atom, child_id id, std::string& bytes) {
-        with_child(id, [bytes = std::move(bytes)](io::child_process& process) mutable {
+        with_child(id, [bytes = std::move(bytes)](io::child& process) mutable {
           process.write(std::move(bytes));
         });
       },
       [this](close_input_atom, child_id id) {
-        with_child(id, [](io::child_process& process) { process.close_input(); });
+        with_child(id, [](io::child& process) { process.close_input(); });
       },
       [this](signal_atom, child_id id, std::int32_t signal) {
-        with_child(id, [signal](io::child_process& process) { process.signal(signal); });
+        with_child(id, [signal](io::child& process) { process.signal(signal); });
       },
       [this](credit_atom, child_id id, stream_id stream, std::uint64_t bytes) {
-        with_child(
-            id, [stream, bytes](io::child_process& process) { process.add_credit(stream, bytes); });
+        with_child(id, [stream, bytes](io::child& process) { process.add_credit(stream, bytes); });
       },
       [this](command_atom, process_spec& spec, std::string& input, deadline due) {
         return run(spec, input, due);
+      },
+      [this](call_atom, socket_request& request, deadline due) { return call(request, due); },
+      [this](attach_atom, stream_request& request, const child_owner_actor& owner) {
+        return attach(request, owner);
       },
       [](kill_marked_atom, const std::string& value) -> caf::result<std::uint32_t> {
         std::uint32_t killed = 0;
@@ -232,6 +275,12 @@ process_host_impl_actor::behavior_type process_host_state::make_behavior() {
                                                                  "\": killed at its deadline"))
                : entry.promise.deliver(std::move(result));
           commands.erase(found);
+        }
+      },
+      [this](call_atom, child_id id, socket_answer& answer, const error& failure) {
+        if (auto entry = calls.extract(id)) {
+          failure.code == errc::none ? entry.mapped().deliver(std::move(answer))
+                                     : entry.mapped().deliver(to_caf(failure));
         }
       },
   };

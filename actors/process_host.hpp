@@ -9,24 +9,22 @@
 #include <caf/typed_response_promise.hpp>
 
 #include "actors/interfaces.hpp"
-#include "actors/io/child_process.hpp"
+#include "actors/io/child.hpp"
 #include "actors/io/io_thread.hpp"
 #include "protocol/limits.hpp"
 
 namespace bulkhead {
 
-namespace io {
-using child_ptr = std::shared_ptr<child_process>;
-} // namespace io
-
 /// What the I/O thread tells the process host, besides the interface that all see.
 using process_host_impl_actor = process_host_actor::extend<
-    /// The I/O thread tried to start the child of a spawn or command request.
+    /// The I/O thread tried to start the child of a spawn, attach or command request.
     caf::reacts_to<spawn_atom, child_id, io::child_ptr, error>,
     /// A child was reaped.
     caf::reacts_to<child_exited>,
     /// A command is over, or was killed at its deadline (the flag).
-    caf::reacts_to<command_atom, child_id, finished_process, bool>>;
+    caf::reacts_to<command_atom, child_id, finished_process, bool>,
+    /// An HTTP exchange is over; the answer, or why there is none.
+    caf::reacts_to<call_atom, child_id, socket_answer, error>>;
 
 } // namespace bulkhead
 
@@ -56,6 +54,10 @@ struct process_host_state {
   };
 
   caf::result<child_started> spawn(process_spec& spec, const child_owner_actor& owner);
+  caf::result<child_started> attach(stream_request& request, const child_owner_actor& owner);
+  caf::typed_response_promise<child_started> expect_child(child_id id,
+                                                          const child_owner_actor& owner);
+  caf::result<socket_answer> call(socket_request& request, deadline due);
   caf::result<finished_process> run(process_spec& spec, std::string& input, deadline due);
   void started(child_id id, const io::child_ptr& process, const error& failure);
   void owner_died(const caf::actor_addr& owner);
@@ -69,6 +71,7 @@ struct process_host_state {
   child_id last_id = 0;
   std::unordered_map<child_id, child> children;
   std::unordered_map<child_id, command> commands;
+  std::unordered_map<child_id, caf::typed_response_promise<socket_answer>> calls;
 
   static inline const char* name = "process-host";
 };

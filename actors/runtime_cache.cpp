@@ -31,6 +31,49 @@ json describe_cgroups(const std::vector<cgroup_base>& bases) {
   return result;
 }
 
+json describe_ranges(const std::vector<id_range>& ranges) {
+  auto result = json::array();
+  for (const auto& range : ranges) {
+    result.push_back({range.inside, range.outside, range.count});
+  }
+  return result;
+}
+
+std::vector<id_range> ranges_from(const json& text) {
+  std::vector<id_range> result;
+  for (const auto& range : text) {
+    result.push_back({range.at(0), range.at(1), range.at(2)});
+  }
+  return result;
+}
+
+json describe_oci(const std::optional<oci_facts>& oci) {
+  if (!oci) {
+    return nullptr;
+  }
+  return {{"manager", oci->manager},
+          {"store", oci->store},
+          {"image", oci->image},
+          {"place", oci->place},
+          {"init", oci->init},
+          {"uids", describe_ranges(oci->uids)},
+          {"gids", describe_ranges(oci->gids)}};
+}
+
+std::optional<oci_facts> oci_from(const json& text) {
+  if (text.is_null()) {
+    return std::nullopt;
+  }
+  return oci_facts{text.at("manager").get<cgroup_manager>(),
+                   text.at("store"),
+                   text.at("image"),
+                   text.at("place"),
+                   text.at("init"),
+                   ranges_from(text.at("uids")),
+                   ranges_from(text.at("gids")),
+                   {}};
+}
+
 json to_json(const runtime_facts& facts) {
   const auto& report = facts.report;
   return {{"engine", report.engine},
@@ -54,7 +97,8 @@ json to_json(const runtime_facts& facts) {
           {"cgroups", describe_cgroups(facts.cgroup_bases)},
           {"outsideUid", facts.outside_uid},
           {"memoryEnforced", facts.memory_enforced},
-          {"pidsEnforced", facts.pids_enforced}};
+          {"pidsEnforced", facts.pids_enforced},
+          {"oci", describe_oci(facts.oci)}};
 }
 
 /// Throws nlohmann::json::exception on a missing or mistyped member.
@@ -86,6 +130,7 @@ runtime_facts from_json(const json& text) {
   text.at("outsideUid").get_to(facts.outside_uid);
   text.at("memoryEnforced").get_to(facts.memory_enforced);
   text.at("pidsEnforced").get_to(facts.pids_enforced);
+  facts.oci = oci_from(text.at("oci"));
   return facts;
 }
 
@@ -98,9 +143,13 @@ bool is_ours_alone(const std::string& path) {
 
 } // namespace
 
-std::string probe_cache_path(const environment& env) {
+std::string cache_folder(const environment& env) {
   auto folder = env.variable("XDG_CACHE_HOME").value_or("");
-  return (folder.empty() ? env.home + "/.cache" : folder) + "/bulkhead/probe.json";
+  return (folder.empty() ? env.home + "/.cache" : folder) + "/bulkhead";
+}
+
+std::string probe_cache_path(const environment& env) {
+  return cache_folder(env) + "/probe.json";
 }
 
 json probe_cache_key(const driver_context& context, const engine_profile& engine,
@@ -111,12 +160,14 @@ json probe_cache_key(const driver_context& context, const engine_profile& engine
     oci.push_back(name.empty() ? json{} : describe_file(context.find_program(name)));
   }
   auto variables = json::array();
-  for (const auto* name : {"XDG_RUNTIME_DIR", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "DOCKER_HOST",
-                           "DOCKER_CONTEXT", "CONTAINERS_CONF", "CONTAINERS_STORAGE_CONF"}) {
+  for (const auto* name :
+       {"XDG_RUNTIME_DIR", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "DOCKER_HOST", "DOCKER_CONTEXT",
+        "CONTAINERS_CONF", "CONTAINERS_STORAGE_CONF", "CONTAINER_HOST"}) {
     variables.push_back(context.env->variable(name).value_or(""));
   }
   return {{"bulkhead", BULKHEAD_VERSION},
           {"executable", describe_file(context.env->executable)},
+          {"driver", config.runtime == oci_driver ? "oci" : "cli"},
           {"engine", describe_file(engine.binary)},
           {"rootless", engine.rootless},
           {"oci", oci},
@@ -128,8 +179,8 @@ json probe_cache_key(const driver_context& context, const engine_profile& engine
           {"variables", variables},
           {"cgroups", describe_cgroups(find_delegated_cgroups(context.host))},
           {"settings",
-           {config.oci_runtime, config.container_uid, config.container_gid, config.memory,
-            config.pids, config.cpus.value_or(0)}}};
+           {config.oci_runtime, config.driver, config.container_uid, config.container_gid,
+            config.memory, config.pids, config.cpus.value_or(0)}}};
 }
 
 std::optional<runtime_facts> load_probe(const driver_context& context, const json& key) {

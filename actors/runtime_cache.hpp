@@ -13,6 +13,9 @@
 
 namespace bulkhead {
 
+/// XDG_CACHE_HOME/bulkhead, or the same below ~/.cache.
+std::string cache_folder(const environment& env);
+
 /// XDG_CACHE_HOME/bulkhead/probe.json, or the same below ~/.cache.
 std::string probe_cache_path(const environment& env);
 

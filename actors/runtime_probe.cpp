@@ -10,9 +10,11 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "actors/container_drive.hpp"
 #include "actors/engine_errors.hpp"
 #include "actors/engine_search.hpp"
 #include "actors/limit_checks.hpp"
+#include "actors/oci_search.hpp"
 #include "actors/probe_session.hpp"
 #include "actors/runtime_cache.hpp"
 
@@ -68,7 +70,8 @@ public:
       co_return tl::unexpected{folders.error()};
     }
     auto key = probe_cache_key(context_, facts_->engine, facts_->report.image_id);
-    if (auto kept = afresh ? std::nullopt : load_probe(context_, key)) {
+    auto kept = afresh ? std::nullopt : load_probe(context_, key);
+    if (kept) {
       kept->engine.engine = facts_->engine.engine;
       kept->engine.binary = facts_->engine.binary;
       *facts_ = std::move(*kept);
@@ -78,6 +81,10 @@ public:
         co_return tl::unexpected{probed.error()};
       }
       store_probe(context_, key, *facts_);
+    }
+    auto unpacked = co_await make_oci_ready(context_, *facts_);
+    if (!unpacked) {
+      co_return tl::unexpected{unpacked.error()};
     }
     auto accepted = co_await accept();
     if (!accepted) {
@@ -109,15 +116,21 @@ private:
     engine.nofile = at_most_hard_limit(RLIMIT_NOFILE, engine.nofile);
     engine.nproc = at_most_hard_limit(RLIMIT_NPROC, engine.nproc);
     choose_cgroups();
+    auto prepared = co_await prepare_oci(context_, *facts_);
+    if (!prepared) {
+      co_return prepared;
+    }
     error last{errc::unavailable, {}};
     for (const auto& runtime : oci_candidates()) {
       choose_runtime(runtime);
       for (bool limit_flags : limit_candidates()) {
         engine.limit_flags = limit_flags;
+        choose_cgroup_manager(context_, *facts_);
         bool works = co_await try_runtime(last);
         if (works) {
           co_await read_oci_version();
-          co_return expected<void>{};
+          auto driver = co_await choose_driver();
+          co_return driver;
         }
         if (!host_refused_) {
           co_return tl::unexpected{last};
@@ -128,6 +141,49 @@ private:
       }
     }
     co_return tl::unexpected{last};
+  }
+
+  /// podman's service saves a process of its command line for each sandbox. It is used where it is
+  /// asked for, and on cgroup v2 where the limits of its containers hold as well.
+  task<expected<void>> choose_driver() {
+    const auto& wanted = context_.env->config.driver;
+    if (facts_->oci) {
+      co_return wanted.empty()
+          ? expected<void>{}
+          : fail(errc::unavailable,
+                 fmt::format("MCP_BRIDGE_RUNTIME=oci starts sandboxes without an engine, and "
+                             "MCP_BRIDGE_DRIVER={} with one; unset one of them",
+                             wanted));
+    }
+    if (wanted == rest_driver && !podman()) {
+      co_return fail(errc::unavailable, "use a REST service (MCP_BRIDGE_DRIVER=rest): only podman "
+                                        "has one that suits; unset MCP_BRIDGE_DRIVER, or set "
+                                        "MCP_BRIDGE_RUNTIME=podman");
+    }
+    bool suits = podman() && facts_->report.cgroup_mode == "v2";
+    if (wanted != rest_driver && !(wanted.empty() && suits)) {
+      co_return expected<void>{};
+    }
+    const auto by_command = *facts_;
+    facts_->report.driver = rest_driver;
+    error last{errc::unavailable, {}};
+    bool works = co_await try_runtime(last);
+    if (works && (wanted == rest_driver || holds_as_much_as(by_command))) {
+      co_return expected<void>{};
+    }
+    if (wanted == rest_driver) {
+      co_return fail(errc::unavailable,
+                     last.message + "; unset MCP_BRIDGE_DRIVER to use podman's command line");
+    }
+    context_.env->log->info("podman's service isn't used: {}",
+                            works ? "limits of its containers don't hold" : last.message);
+    *facts_ = by_command;
+    co_return expected<void>{};
+  }
+
+  bool holds_as_much_as(const runtime_facts& other) const {
+    return facts_->memory_enforced >= other.memory_enforced &&
+           facts_->pids_enforced >= other.pids_enforced;
   }
 
   /// Version and the uid outside that stands for the container's user.
@@ -224,7 +280,8 @@ private:
     facts_->report.oci_runtime = base.empty() ? "podman's default" : base;
     facts_->oci_binary = name.empty() ? std::string{} : context_.find_program(name);
     auto state = facts_->engine.rootless ? rootless_state_folder(context_) : context_.host.run;
-    facts_->oci_root = base.empty() || state.empty() ? std::string{} : state + "/" + base;
+    facts_->oci_root =
+        base.empty() || state.empty() || facts_->oci ? std::string{} : state + "/" + base;
   }
 
   task<bool> try_runtime(error& last) {
@@ -235,16 +292,24 @@ private:
     if (python) {
       answer = co_await session.ask("limits");
     }
-    host_refused_ = session.ended() && is_host_refusal(session.exit_code(), session.complaint());
-    controller_missing_ = is_missing_controller(session.complaint());
+    if (facts_->oci) {
+      // Whatever it says, another runtime or cgroup manager may do.
+      host_refused_ = !answer;
+      controller_missing_ = !answer;
+    } else {
+      host_refused_ = session.ended() && is_host_refusal(session.exit_code(), session.complaint());
+      controller_missing_ = is_missing_controller(session.complaint());
+    }
     auto closed = co_await session.close();
     if (!closed) {
       context_.env->log->warn("{}", closed.error().message);
     }
     if (!answer) {
-      last = python ? answer.error() : python.error();
+      auto reason = python ? answer.error() : python.error();
       context_.env->log->debug("OCI runtime \"{}\" doesn't do: {}", facts_->engine.oci_runtime,
-                               last.message);
+                               reason.message);
+      bool one_of_several = facts_->oci && !last.message.empty();
+      last = one_of_several ? error{reason.code, last.message + "; " + reason.message} : reason;
       co_return false;
     }
     auto found = json::parse(*answer, nullptr, false);

@@ -21,6 +21,7 @@ constexpr auto restart_window = 10min;
 /// who does wait gets no container left on a machine that is busy.
 constexpr auto sessions_budget = 500ms;
 constexpr auto sandboxes_budget = 15s;
+constexpr auto runtime_budget = 4s;
 constexpr auto folders_budget = 400ms;
 
 } // namespace
@@ -124,7 +125,7 @@ void supervisor_state::enter(stage next) {
     stop_sandboxes();
     break;
   case stage::folders:
-    stop_folders();
+    stop_runtime();
     break;
   case stage::over:
     for (auto& promise : promises) {
@@ -154,6 +155,16 @@ void supervisor_state::stop_sandboxes() {
             registry_stopped = true;
             advance_when_empty();
           });
+}
+
+void supervisor_state::stop_runtime() {
+  auto go_on = [this] { stop_folders(); };
+  self->request(plan.services->get().runtime, runtime_budget, stop_atom::value)
+      .then([go_on](caf::ok_atom) { go_on(); },
+            [this, go_on](const caf::error& reason) {
+              plan.env->log->error("{}", from_caf(reason, "stop the container driver").message);
+              go_on();
+            });
 }
 
 void supervisor_state::stop_folders() {

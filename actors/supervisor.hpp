@@ -95,7 +95,8 @@ struct supervisor_plan {
 };
 
 /// Starts the tree in order, restarts leaves within a budget (5 in 10 minutes each), stops in
-/// stages: sessions, then sandboxes and upstream servers, then folders.
+/// stages: sessions, then sandboxes and upstream servers, then what the container driver keeps
+/// running, then folders.
 struct supervisor_state {
   explicit supervisor_state(supervisor_actor::pointer self);
   supervisor_actor::behavior_type make_behavior();
@@ -118,6 +119,7 @@ struct supervisor_state {
   void enter(stage next);
   void stop_session(const mcp_session_actor& session);
   void stop_sandboxes();
+  void stop_runtime();
   void stop_folders();
   void advance_when_empty();
 

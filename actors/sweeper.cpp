@@ -17,6 +17,7 @@
 #include "actors/engine_errors.hpp"
 #include "actors/instance.hpp"
 #include "actors/io/process_table.hpp"
+#include "actors/oci_removal.hpp"
 
 namespace bulkhead {
 
@@ -52,6 +53,7 @@ public:
     find_dead();
     co_await remove_containers();
     co_await remove_oci_leftovers();
+    co_await remove_bundles();
     co_await remove_by_folder();
     co_await remove_cgroup_folders();
     co_await end_processes();
@@ -178,6 +180,32 @@ private:
     }
   }
 
+  /// Containers of the OCI driver, which nobody lists but their runtime, in the run's own folder.
+  task<void> remove_bundles() {
+    for (const auto& instance : dead_) {
+      for (const auto& run : runs_of(instance)) {
+        auto left = co_await delete_containers(context_, facts_->oci_binary, run);
+        report_.containers += left.deleted;
+        if (!left.failure.empty()) {
+          complain("remove containers of " + run, left.failure, instance);
+        }
+      }
+    }
+  }
+
+  std::vector<std::string> runs_of(const std::string& instance) const {
+    std::vector<std::string> result;
+    std::error_code failure;
+    using walk = std::filesystem::directory_iterator;
+    for (walk run{runtime_dir_ + "/" + instance + "/runs", failure}; !failure && run != walk{};
+         run.increment(failure)) {
+      if (is_hex(run->path().filename().string(), id_length)) {
+        result.push_back(run->path().string());
+      }
+    }
+    return result;
+  }
+
   static std::string text_of(const json& object, const char* name) {
     bool there = object.is_object() && object.contains(name) && object[name].is_string();
     return there ? object[name].get<std::string>() : std::string{};
@@ -201,14 +229,8 @@ private:
   task<void> remove_by_folder() {
     std::vector<std::string> names;
     for (const auto& instance : dead_) {
-      std::error_code failure;
-      using walk = std::filesystem::directory_iterator;
-      for (walk run{runtime_dir_ + "/" + instance + "/runs", failure}; !failure && run != walk{};
-           run.increment(failure)) {
-        auto id = run->path().filename().string();
-        if (is_hex(id, id_length)) {
-          names.push_back(container_name(id));
-        }
+      for (const auto& run : runs_of(instance)) {
+        names.push_back(container_name(std::filesystem::path{run}.filename().string()));
       }
     }
     if (names.empty() || facts_->engine.engine != container_engine::podman) {

@@ -162,7 +162,7 @@ fi
 while read -r version python; do
   suite "guest-python$version" 300 "$python" -c "$unittest_runner" "$repo/tests/guest"
 done < <(pythons)
-suite integration 1500 env BULKHEAD_BINARY="$build/bulkhead" /usr/bin/python3 "$repo/tests/integration/run.py"
+suite integration 3000 env BULKHEAD_BINARY="$build/bulkhead" /usr/bin/python3 "$repo/tests/integration/run.py"
 if check sanitizer-build 1200 bash -c build_sanitized; then
   # CAF and the tests run slower under the sanitizers; leaks count.
   suite unit-sanitized 900 env ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1 bash -c 'unit_tests "$sanitized"'

@@ -39,7 +39,9 @@ std::vector<std::string> builder_arguments(const command_line& line, const setti
     argv.insert(argv.end(), {"--profile", std::string{profile->name}});
   }
   if (!config.runtime.empty()) {
-    argv.insert(argv.end(), {"--runtime", config.runtime});
+    // Without an engine's commands sandboxes still have the image from podman's store.
+    argv.insert(argv.end(), {"--runtime", config.runtime == oci_driver ? std::string{"podman"}
+                                                                       : config.runtime});
   }
   if (line.rebuild) {
     argv.emplace_back("--force");

@@ -10,25 +10,11 @@ namespace bulkhead {
 
 namespace {
 
-/// What code in the sandbox finds in its environment; the guest adds nothing from the host.
-constexpr std::array<std::string_view, 7> environment = {
-    "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-    "HOME=/workspace",
-    "LANG=C.UTF-8",
-    "TMPDIR=/tmp",
-    "MPLCONFIGDIR=/tmp/matplotlib", // it wants a folder that it can make or write
-    "PYTHONDONTWRITEBYTECODE=1",
-    "PYTHONNOUSERSITE=1",
-};
-
 /// Variables that docker's and a remote podman's settings fill in from the host, at times with
 /// passwords, unless they are given.
 constexpr std::array<std::string_view, 10> proxy_variables = {
     "HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "NO_PROXY", "ALL_PROXY",
     "http_proxy", "https_proxy", "ftp_proxy", "no_proxy", "all_proxy"};
-
-/// A folder of shared memory, needed by multiprocessing's locks and queues, in bytes.
-constexpr std::uint64_t shm_size = 64ULL << 20;
 
 /// One field of a comma-separated value (RFC 4180), which is how both engines read `--mount`.
 std::string csv_field(const std::string& text) {
@@ -121,8 +107,7 @@ private:
   void process_limits() {
     ulimit("nofile", engine_.nofile);
     ulimit("nproc", engine_.nproc);
-    // No file is larger than the largest folder; this bounds what one may grow to in a mount.
-    ulimit("fsize", std::max(spec_.tmp_size, spec_.workspace_size));
+    ulimit("fsize", largest_file(spec_));
     ulimit("core", 0);
     // When the host runs short, the sandbox goes first, not the command that watches it.
     add({"--oom-score-adj", "1000"});
@@ -184,7 +169,7 @@ private:
         add({"--env", fmt::format("{}=", name)});
       }
     }
-    for (auto variable : environment) {
+    for (auto variable : sandbox_environment) {
       add({"--env", std::string(variable)});
     }
   }
@@ -250,6 +235,10 @@ expected<void> check_mounts(const std::vector<container_mount>& mounts) {
 }
 
 } // namespace
+
+std::uint64_t largest_file(const container_spec& spec) {
+  return std::max(spec.tmp_size, spec.workspace_size);
+}
 
 expected<void> check_container_spec(const container_spec& spec) {
   auto refuse = [](const char* message) { return fail(errc::invalid_argument, message); };

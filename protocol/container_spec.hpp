@@ -1,8 +1,10 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "protocol/error.hpp"
@@ -59,6 +61,24 @@ struct engine_profile {
   std::uint64_t nofile = 1024;
   std::uint64_t nproc = 4096;
 };
+
+/// What code in the sandbox finds in its environment; the guest adds nothing from the host.
+inline constexpr std::array<std::string_view, 7> sandbox_environment = {
+    "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    "HOME=/workspace",
+    "LANG=C.UTF-8",
+    "TMPDIR=/tmp",
+    "MPLCONFIGDIR=/tmp/matplotlib", // it wants a folder that it can make or write
+    "PYTHONDONTWRITEBYTECODE=1",
+    "PYTHONNOUSERSITE=1",
+};
+
+/// A folder of shared memory, needed by multiprocessing's locks and queues, in bytes.
+inline constexpr std::uint64_t shm_size = 64ULL << 20;
+
+/// The largest file that a sandbox may write, in bytes: no file is larger than the largest folder;
+/// this bounds what one may grow to in a mount.
+std::uint64_t largest_file(const container_spec& spec);
 
 /// The label that marks every container of ours; its value is the instance.
 inline constexpr const char* owner_label = "org.bulkhead.instance";

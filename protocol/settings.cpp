@@ -183,15 +183,21 @@ std::optional<std::string> checked_image(std::string_view text) {
 }
 
 void read_runtime(reader& from, settings& to) {
-  from.take("MCP_BRIDGE_RUNTIME", to.runtime, "podman, docker or an absolute path",
+  from.take("MCP_BRIDGE_RUNTIME", to.runtime, "podman, docker, oci or an absolute path",
             [](std::string_view text) -> std::optional<std::string> {
-              return is_program(text, {"podman", "docker"}) ? std::optional(std::string(text))
-                                                            : std::nullopt;
+              return is_program(text, {"podman", "docker", "oci"})
+                         ? std::optional(std::string(text))
+                         : std::nullopt;
             });
   from.take("MCP_BRIDGE_OCI_RUNTIME", to.oci_runtime, "crun, runc, runsc or an absolute path",
             [](std::string_view text) -> std::optional<std::string> {
               return is_program(text, {"crun", "runc", "runsc"}) ? std::optional(std::string(text))
                                                                  : std::nullopt;
+            });
+  from.take("MCP_BRIDGE_DRIVER", to.driver, "cli or rest",
+            [](std::string_view text) -> std::optional<std::string> {
+              return text == "cli" || text == "rest" ? std::optional(std::string(text))
+                                                     : std::nullopt;
             });
   from.take("MCP_BRIDGE_IMAGE", to.image,
             "minimal, data or an image reference without spaces, e.g. localhost/x:1",
@@ -333,6 +339,7 @@ tl::expected<settings, std::vector<error>> read_settings(const environment_looku
 std::vector<std::string> unknown_variables(const std::vector<std::string>& names) {
   static const std::vector<std::string_view> known = {"MCP_BRIDGE_RUNTIME",
                                                       "MCP_BRIDGE_OCI_RUNTIME",
+                                                      "MCP_BRIDGE_DRIVER",
                                                       "MCP_BRIDGE_IMAGE",
                                                       "MCP_BRIDGE_RUNTIME_IDLE_TIMEOUT",
                                                       "MCP_BRIDGE_TIMEOUT",

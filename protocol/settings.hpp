@@ -23,10 +23,17 @@ struct pool_sizes {
   bool from_start = false;   ///< the floor is kept before the first run, too, and for ever
 };
 
+/// The value of MCP_BRIDGE_RUNTIME that stands for the OCI runtime itself, without an engine's
+/// command.
+inline constexpr std::string_view oci_driver = "oci";
+
 /// What `MCP_BRIDGE_*` configures. Defaults are those documented in README.md.
 struct settings {
-  std::string runtime;     ///< MCP_BRIDGE_RUNTIME: "podman", "docker", a path, or empty: find one
+  /// MCP_BRIDGE_RUNTIME: "podman", "docker", a path, "oci" (the OCI runtime without an engine's
+  /// command; the image comes from podman's store), or empty: find an engine.
+  std::string runtime;
   std::string oci_runtime; ///< MCP_BRIDGE_OCI_RUNTIME: "crun", "runc", a path, or empty: find one
+  std::string driver;      ///< MCP_BRIDGE_DRIVER: "cli", "rest", or empty: what suits the host
   std::string image = "localhost/bulkhead-sandbox:latest"; ///< MCP_BRIDGE_IMAGE
   std::chrono::milliseconds timeout{30'000}; ///< MCP_BRIDGE_TIMEOUT, seconds, fractions allowed
   std::chrono::milliseconds max_timeout{120'000}; ///< MCP_BRIDGE_MAX_TIMEOUT, seconds

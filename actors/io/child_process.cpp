@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/ioctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -9,6 +10,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <fstream>
 #include <utility>
 
 #include <boost/asio/post.hpp>
@@ -36,7 +38,7 @@ void set_nonblocking(int fd) {
 
 child_process::child_process(io_thread& io, const process_spec& spec)
     : io_{io}, exit_{io.context()}, in_{io.context()}, out_{io.context()}, err_{io.context()},
-      kill_group_{spec.kill_group_at_exit} {}
+      kill_group_{spec.kill_group_at_exit}, successor_file_{spec.successor_file} {}
 
 expected<std::shared_ptr<child_process>> child_process::start(io_thread& io,
                                                               const process_spec& spec) {
@@ -47,6 +49,9 @@ expected<std::shared_ptr<child_process>> child_process::start(io_thread& io,
   std::shared_ptr<child_process> self{new child_process{io, spec}};
   self->pid_ = started->pid;
   io.child_started(started->pid);
+  if (!spec.successor_file.empty()) {
+    io.expect_successor();
+  }
   for (int fd : {started->in.get(), started->out.get(), started->err.get()}) {
     set_nonblocking(fd);
   }
@@ -61,6 +66,7 @@ child_process::~child_process() {
   if (!reaped_ && pid_ > 0) {
     // Only when the I/O thread itself is torn down.
     ::kill(-pid_, SIGKILL);
+    ::kill(pid_, SIGKILL);
     ::waitpid(pid_, nullptr, 0);
   }
 }
@@ -208,6 +214,10 @@ void child_process::close_input() {
 void child_process::signal(int signal) {
   if (!reaped_) {
     ::kill(-pid_, signal);
+    if (followed_) {
+      // It need not lead a process group.
+      ::kill(pid_, signal);
+    }
   }
 }
 
@@ -233,6 +243,14 @@ void child_process::reap() {
   }
   int status = 0;
   ::waitpid(pid_, &status, 0);
+  bool over = successor_file_.empty() || status != 0 || !follow_successor();
+  if (!std::exchange(successor_file_, {}).empty()) {
+    io_.successor_found();
+  }
+  if (!over) {
+    wait_for_exit();
+    return;
+  }
   reaped_ = true;
   io_.child_reaped(pid_);
   signal_ = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
@@ -251,6 +269,30 @@ void child_process::reap() {
     }
   }
   report_when_over();
+}
+
+/// The process named in the file takes the place of the leader, which is reaped. False when there
+/// is none, or it is no child of ours.
+bool child_process::follow_successor() {
+  std::ifstream file{successor_file_};
+  pid_t pid = 0;
+  siginfo_t info{};
+  // Orphans become our children (see adopt_orphans), and aren't reaped meanwhile.
+  if (!(file >> pid) || pid <= 1 ||
+      ::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0) {
+    return false;
+  }
+  descriptor pidfd{static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))};
+  if (pidfd.get() < 0) {
+    return false;
+  }
+  boost::system::error_code ignored;
+  exit_.close(ignored);
+  exit_.assign(pidfd.release());
+  io_.child_started(pid);
+  io_.child_reaped(std::exchange(pid_, pid));
+  followed_ = true;
+  return true;
 }
 
 /// What the child has written and nobody read. Whoever else holds the pipe open may write on for

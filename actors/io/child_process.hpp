@@ -11,6 +11,7 @@
 
 #include <boost/asio/posix/stream_descriptor.hpp>
 
+#include "actors/io/child.hpp"
 #include "actors/io/io_thread.hpp"
 #include "actors/messages.hpp"
 #include "protocol/error.hpp"
@@ -19,39 +20,23 @@ namespace bulkhead::io {
 
 /// A child process with its three pipes, in a process group of its own. Lives on the I/O thread;
 /// every member function is called there.
-class child_process : public std::enable_shared_from_this<child_process> {
+class child_process : public child, public std::enable_shared_from_this<child_process> {
 public:
-  struct events {
-    std::function<void(stream_id, std::string)> output;
-    std::function<void(std::uint64_t)> written;
-    /// The child is reaped and all it wrote has been delivered; nothing follows.
-    std::function<void(std::int32_t exit_code, std::int32_t signal)> exited;
-  };
+  using events = child_events;
 
   /// Starts the process; it reads nothing and reports nothing before `begin`. Errors: not_found
   /// (the program, with the PATH searched), unavailable (the system refused, with its reason).
   static expected<std::shared_ptr<child_process>> start(io_thread& io, const process_spec& spec);
-  ~child_process();
+  ~child_process() override;
 
-  pid_t pid() const { return pid_; }
-
-  /// Starts reading at most `credit` bytes ahead on each stream, and waiting for the end.
-  void begin(events to, std::uint64_t credit);
-
-  /// Allows `bytes` more to be read from a stream.
-  void add_credit(stream_id stream, std::uint64_t bytes);
-
-  /// Queues bytes for stdin. After the child closed its end they are dropped and reported written.
-  void write(std::string bytes);
-
-  /// Closes stdin once what is queued is out.
-  void close_input();
-
+  pid_t pid() const override { return pid_; }
+  void begin(events to, std::uint64_t credit) override;
+  void add_credit(stream_id stream, std::uint64_t bytes) override;
+  void write(std::string bytes) override;
+  void close_input() override;
   /// Sends `signal` to the process group while the leader isn't reaped.
-  void signal(int signal);
-
-  /// Reports no output any more and gives credit without end: the owner is gone or doesn't care.
-  void mute();
+  void signal(int signal) override;
+  void mute() override;
 
 private:
   struct pipe_end {
@@ -71,6 +56,7 @@ private:
   void drop_input();
   void wait_for_exit();
   void reap();
+  bool follow_successor();
   std::uint64_t unread(stream_id stream);
   void report_when_over();
 
@@ -82,6 +68,8 @@ private:
   events to_;
   pid_t pid_ = -1;
   bool kill_group_;
+  std::string successor_file_; ///< empty once it was looked into
+  bool followed_ = false;      ///< pid_ is the successor's
   bool reaped_ = false;
   bool reported_ = false;
   bool muted_ = false;

@@ -66,6 +66,9 @@ void io_thread::wait_for_orphans() {
 }
 
 void io_thread::reap_orphans() {
+  if (expected_ > 0) {
+    return;
+  }
   siginfo_t info{};
   while (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0) {
     if (children_.contains(info.si_pid)) {
@@ -79,6 +82,13 @@ void io_thread::reap_orphans() {
 
 void io_thread::child_reaped(pid_t pid) {
   children_.erase(pid);
+  if (child_signals_) {
+    reap_orphans();
+  }
+}
+
+void io_thread::successor_found() {
+  --expected_;
   if (child_signals_) {
     reap_orphans();
   }

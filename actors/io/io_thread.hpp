@@ -33,6 +33,11 @@ public:
   void child_started(pid_t pid) { children_.insert(pid); }
   void child_reaped(pid_t pid);
 
+  /// A child will hand over to an orphan that its owner wants to reap: until it has, none is reaped
+  /// here. On the I/O thread, in pairs.
+  void expect_successor() { ++expected_; }
+  void successor_found();
+
   /// Ends the thread; idempotent.
   void stop();
 
@@ -44,6 +49,7 @@ private:
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_;
   std::unique_ptr<boost::asio::posix::stream_descriptor> child_signals_;
   std::set<pid_t> children_;
+  std::size_t expected_ = 0; ///< children that have yet to hand over
   std::thread thread_;
 };
 

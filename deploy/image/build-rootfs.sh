@@ -123,11 +123,18 @@ chroot "$root" "/$py" -I -S -m compileall -q --invalidation-mode unchecked-hash 
   echo "some modules could not be compiled (they will still run)" >&2
 chroot "$root" "/$py" -I -c "import asyncio, ssl, sqlite3, ctypes, bz2, lzma, zlib, zoneinfo, multiprocessing, decimal, hashlib, readline, uuid, xml.etree.ElementTree" ||
   { echo "the standard library is incomplete" >&2; exit 1; }
-# matplotlib would look through all fonts at every first import; the guest lends it this list.
+# matplotlib would look through all fonts at every first import; the guest lends it this list. Sorted, since
+# matplotlib lists them in another order each time.
 if [ -d usr/lib/python3/dist-packages/matplotlib ]; then
   fonts=usr/share/bulkhead/matplotlib
   mkdir -p "$fonts"
-  chroot "$root" /usr/bin/env "MPLCONFIGDIR=/$fonts" MPLBACKEND=Agg "/$py" -I -B -c "import matplotlib.pyplot"
+  chroot "$root" /usr/bin/env "MPLCONFIGDIR=/$fonts" MPLBACKEND=Agg "/$py" -I -B -c "
+import json, pathlib, matplotlib.pyplot
+for path in pathlib.Path(\"/$fonts\").glob(\"fontlist-*.json\"):
+    fonts = json.loads(path.read_text())
+    for kind in (\"ttflist\", \"afmlist\"):
+        fonts[kind].sort(key=json.dumps)
+    path.write_text(json.dumps(fonts, indent=1))"
   find "$fonts" -mindepth 1 ! -name "fontlist-*.json" -delete
 fi
 chroot "$root" "/$py" -I -B -c "

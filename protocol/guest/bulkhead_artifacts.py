@@ -165,12 +165,16 @@ def _check_name(name):
 
 
 def _check_type(mime_type):
-    parts = mime_type.split("/") if isinstance(mime_type, str) else ()
-    if len(parts) != 2 or len(mime_type) > MIME_BYTES or not all(
-            part and part.isascii() and all(each.isalnum() or each in _MIME_MARKS for each in part)
-            for part in parts):
-        raise ValueError("%r is no MIME type; give one such as 'text/csv', without parameters and "
-                         "of at most %d characters" % (mime_type, MIME_BYTES))
+    text = mime_type if isinstance(mime_type, str) else ""
+    parts = text.removesuffix("; charset=utf-8").split("/")
+    if len(parts) != 2 or len(text) > MIME_BYTES or not all(map(_is_part_of_type, parts)):
+        raise ValueError("%r is no MIME type; give one such as 'text/csv', of at most %d characters "
+                         "and with no parameter but '; charset=utf-8'" % (mime_type, MIME_BYTES))
+
+
+def _is_part_of_type(text):
+    return (text[:1].isalnum() and text.isascii()
+            and all(each.isalnum() or each in _MIME_MARKS for each in text))
 
 
 def _unique(name, taken):

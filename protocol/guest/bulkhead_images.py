@@ -12,6 +12,9 @@ TYPES = {"png": "image/png", "jpg": "image/jpeg", "jpeg": "image/jpeg", "gif": "
          "svg": "image/svg+xml", "pdf": "application/pdf"}
 # PNG's color type for so many channels (PNG specification, 11.2.2).
 _COLOR_TYPES = {1: 0, 2: 4, 3: 2, 4: 6}
+# Filter types (9.2): bytes as they are, or their differences to the row above, modulo 256, which is
+# quick with numpy and makes most images smaller.
+_NO_FILTER, _UP = b"\0", b"\2"
 
 
 def save_image(image, name):
@@ -104,14 +107,20 @@ def png_of(array):
         array = _as_bytes(array.__array__())
     pixels = memoryview(array)
     shape = pixels.shape
-    if pixels.format not in ("B", "b", "?", "<B", "|u1") or len(shape) not in (2, 3):
-        raise ValueError("save_image: an image is an array with 2 or 3 dimensions, height, width "
-                         "and channels, not one of shape %s" % (shape,))
+    if pixels.format != "B" or len(shape) not in (2, 3):
+        raise ValueError("save_image: an image is an array of bytes with 2 or 3 dimensions, height, "
+                         "width and channels, not one of format %r and shape %s"
+                         % (pixels.format, shape))
     channels = shape[2] if len(shape) == 3 else 1
     if channels not in _COLOR_TYPES or 0 in shape:
         raise ValueError("save_image: an image's array has 1 to 4 channels in its last dimension "
                          "and at least one pixel; this one's shape is %s" % (shape,))
-    return png(shape[1], shape[0], channels, pixels.tobytes())
+    if array is pixels or not hasattr(array, "reshape"):
+        return png(shape[1], shape[0], channels, pixels.tobytes(), _NO_FILTER)
+    rows = array.reshape(shape[0], shape[1] * channels)
+    differences = rows.copy()
+    differences[1:] -= rows[:-1]
+    return png(shape[1], shape[0], channels, differences.tobytes(), _UP)
 
 
 def _as_bytes(array):
@@ -131,7 +140,7 @@ def _as_bytes(array):
     return (array * 255 + 0.5 if kind == "f" else array).astype("uint8")
 
 
-def png(width, height, channels, pixels):
+def png(width, height, channels, rows, filter_type):
     """A PNG file of 8 bits a channel."""
     import zlib
 
@@ -143,7 +152,7 @@ def png(width, height, channels, pixels):
     packer = zlib.compressobj(6)
     packed = []
     for start in range(0, height * stride, stride):
-        packed.append(packer.compress(b"\0" + pixels[start:start + stride]))  # filter type: none
+        packed.append(packer.compress(filter_type + rows[start:start + stride]))
     packed.append(packer.flush())
     header = b"%b%b\x08%c\0\0\0" % (width.to_bytes(4, "big"), height.to_bytes(4, "big"),
                                     _COLOR_TYPES[channels])

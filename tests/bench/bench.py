@@ -7,6 +7,8 @@ usage: bench.py [--binary build/bulkhead] [--runs N] [--json]
 No figure makes it fail: machines are noisy. It fails when something doesn't work."""
 
 import argparse
+import concurrent.futures
+import itertools
 import json
 import os
 import pwd
@@ -21,7 +23,8 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "support"))
-from stdio_client import StdioClient, children_of, command_line, resident_kib  # noqa: E402
+from stdio_client import (StdioClient, children_of, command_line, resident_kib,  # noqa: E402
+                          share_of_memory_kib)
 
 CALLS = """
 import time
@@ -41,6 +44,12 @@ for _ in range(3):
     best.append(2000 / (time.perf_counter() - begin))
 print("OVERLAPPING", sorted(best)[1])
 """
+
+
+# How sandboxes can be started, by name, and the settings that choose it. The first is what the others are measured by.
+DRIVERS = {"cli": {"MCP_BRIDGE_RUNTIME": "podman", "MCP_BRIDGE_DRIVER": "cli"},
+           "rest": {"MCP_BRIDGE_RUNTIME": "podman", "MCP_BRIDGE_DRIVER": "rest"},
+           "oci": {"MCP_BRIDGE_RUNTIME": "oci"}}
 
 
 def account():
@@ -93,6 +102,24 @@ def seconds(function):
     begin = time.perf_counter()
     function()
     return time.perf_counter() - begin
+
+
+def processor_seconds(pid):
+    """What a process and all its descendants that have ended have used."""
+    with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+        fields = file.read().rsplit(")", 1)[1].split()
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+
+
+def share_of_tree_kib(pid):
+    """The memory of a process and its descendants (PSS)."""
+    return share_of_memory_kib(pid) + sum(map(share_of_tree_kib, children_of(pid)))
+
+
+def guests_below(pid):
+    words = command_line(pid)
+    own = [pid] if words[:1] == ["python3"] and "/ipc/entrypoint.py" in words else []
+    return own + [guest for child in children_of(pid) for guest in guests_below(child)]
 
 
 class Lines:
@@ -180,7 +207,7 @@ class Bench:
         self.binary, self.runs, self.folder = binary, runs, folder
         self.owner = account()
         self.rows = []
-        self.plain_runs = 0
+        self.names = itertools.count()
         self.server = ["/usr/bin/python3", os.path.join(folder, "recording_server.py")]
         shutil.copy(os.path.join(HERE, "..", "support", "recording_server.py"), folder)
         os.makedirs(os.path.join(folder, "state"))
@@ -192,8 +219,8 @@ class Bench:
         self.env = {**os.environ, "MCP_BRIDGE_STATE_DIR": os.path.join(folder, "state"),
                     "MCP_BRIDGE_LOG_LEVEL": "error"}
 
-    def client(self, pool=0):
-        return StdioClient([self.binary], env={**self.env, "MCP_BRIDGE_POOL": str(pool)})
+    def client(self, pool=0, **settings):
+        return StdioClient([self.binary], env={**self.env, "MCP_BRIDGE_POOL": str(pool), **settings})
 
     def row(self, what, value, note=""):
         self.rows.append({"what": what, "value": value, "note": note})
@@ -208,15 +235,21 @@ class Bench:
 
     def plain(self, words, count=1):
         """Seconds that so many `podman run` with the same flags take together."""
-        self.plain_runs += count
-        commands = [adapt(words, self.folder, f"bench-{os.getpid()}-{self.plain_runs - i}",
-                          ["python3", "-I", "-S", "-c", "print(6*7)"]) for i in range(count)]
+        commands = [adapt(words, self.folder, f"bench-{os.getpid()}-{next(self.names)}",
+                          ["python3", "-I", "-S", "-c", "print(6*7)"]) for _ in range(count)]
         begin = time.perf_counter()
         processes = [subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                       stderr=subprocess.DEVNULL, **as_account(self.owner)) for command in commands]
         if any([process.wait(60) for process in processes]):
             raise RuntimeError("podman run failed")
         return time.perf_counter() - begin
+
+    def plain_each(self, words, count):
+        """Seconds that each of so many `podman run` at once takes."""
+        with concurrent.futures.ThreadPoolExecutor(count) as threads:
+            begin = time.perf_counter()
+            ends = [threads.submit(lambda: (self.plain(words), time.perf_counter())[1]) for _ in range(count)]
+            return [end.result() - begin for end in ends]
 
     def cold(self, client, words):
         ours, plain = [], []
@@ -233,10 +266,10 @@ class Bench:
         """Until so many sandboxes wait: their commands run, and boot no more."""
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
-            waiting = [pid for pid in children_of(client.pid) if "run" in command_line(pid)]
+            waiting = [pid for pid in children_of(client.pid) if "/ipc/entrypoint.py" in command_line(pid)]
             time.sleep(0.5)
             if len(waiting) == size and waiting == [
-                    pid for pid in children_of(client.pid) if "run" in command_line(pid)]:
+                    pid for pid in children_of(client.pid) if "/ipc/entrypoint.py" in command_line(pid)]:
                 return
         raise RuntimeError("the pool doesn't fill")
 
@@ -260,6 +293,83 @@ class Bench:
         ratio = statistics.median(b / a for a, b in zip(ours_together, plain_together))
         self.row(f"{size} at once with the pool full", f"{statistics.median(ours_together) * 1e3:.0f} ms")
         self.row(f"{size} podman run at once / that", f"{ratio:.0f}", "goal 4 or more")
+
+    def drivers(self, words):
+        """Each way to start sandboxes against the first, and against `podman run`, all in turn."""
+        clients = {name: self.client(**settings) for name, settings in DRIVERS.items()}
+        cold, plain, rates, used = ({name: [] for name in DRIVERS} for _ in range(4))
+        for name, client in clients.items():
+            client.run("pass", wait=120)
+        for _ in range(self.runs):
+            reference = self.plain(words)
+            for name, client in clients.items():
+                cold[name].append(seconds(lambda: client.run("print(6*7)")))
+                plain[name].append(reference)
+        for _ in range(max(3, self.runs // 3)):
+            for name, client in clients.items():
+                before, begin = processor_seconds(client.pid), time.perf_counter()
+                for reply in [client.start_run("print(6*7)") for _ in range(24)]:
+                    reply.result()
+                rates[name].append(24 / (time.perf_counter() - begin))
+                used[name].append((processor_seconds(client.pid) - before) / 24)
+        for client in clients.values():
+            client.close()
+        first = next(iter(DRIVERS))
+        for name in DRIVERS:
+            ratio = statistics.median(a / b for a, b in zip(cold[name], plain[name]))
+            self.row(f"cold run_python, {name}", f"{statistics.median(cold[name]) * 1e3:.0f} ms",
+                     f"{statistics.median(used[name]) * 1e3:.0f} ms of processor time, 24 at once")
+            self.row(f"cold run_python, {name} / podman run", f"{ratio:.2f}",
+                     "goal 0.5 or less" if name == "oci" else "")
+            self.row(f"fresh sandboxes, {name}", f"{statistics.median(rates[name]):.1f} /s")
+            if name != first:
+                ratio = statistics.median(a / b for a, b in zip(rates[name], rates[first]))
+                self.row(f"fresh sandboxes, {name} / {first}", f"{ratio:.2f}",
+                         "goal 3 or more" if name == "oci" else "")
+            self.idle(name)
+
+    def idle(self, name, size=8):
+        """What each sandbox that waits adds to all that there is of processes."""
+        totals = []
+        for count in (0, size):
+            with self.client(pool=count, **DRIVERS[name]) as client:
+                client.run("pass", wait=120)
+                deadline = time.monotonic() + 60
+                while len(guests_below(client.pid)) != count:
+                    if time.monotonic() > deadline:
+                        raise RuntimeError("the pool doesn't fill")
+                    time.sleep(0.2)
+                time.sleep(1)
+                totals.append(share_of_tree_kib(client.pid))
+        self.row(f"memory of a sandbox that waits, {name}", f"{(totals[1] - totals[0]) / size / 1024:.1f} MiB")
+
+    def burst(self, client, words, size):
+        """Many at once, more than the pool and the admission hold: how long the slowest take."""
+        ours, plain = [], []
+        for _ in range(max(3, self.runs // 3)):
+            self.wait_for_pool(client, 8)
+            begin = time.perf_counter()
+            replies = [client.start_run("print(6*7)") for _ in range(size)]
+            for reply in replies:
+                reply.result(120)
+            ours += [reply.arrived - begin for reply in replies]
+            plain += self.plain_each(words, size)
+        figures = [statistics.quantiles(each, n=100)[98] for each in (ours, plain)]
+        self.row(f"p99 of {size} at once", f"{figures[0] * 1e3:.0f} ms")
+        self.row(f"p99 of {size} podman run at once / that", f"{figures[1] / figures[0]:.1f}")
+
+    def memory(self, client, size):
+        """What a sandbox that waits costs: its guest, and all its processes."""
+        self.wait_for_pool(client, size)
+        processes = children_of(client.pid)
+        guests = [pid for pid in processes
+                  if command_line(pid)[:1] == ["python3"] and "/ipc/entrypoint.py" in command_line(pid)]
+        if len(guests) != size:
+            raise RuntimeError(f"{len(guests)} guests of {size} sandboxes")
+        self.row("idle sandbox, its guest (PSS)",
+                 f"{sum(map(share_of_memory_kib, guests)) / size / 1024:.1f} MiB", "goal 8 MiB or less")
+        self.row("idle sandbox, all its processes (PSS)",
+                 f"{sum(map(share_of_memory_kib, processes)) / size / 1024:.1f} MiB")
 
     def calls(self, client, words):
         options = as_account(self.owner)
@@ -295,6 +405,11 @@ class Bench:
             self.row(f"{megabytes} MB of output", f"{took * 1e3:.0f} ms", f"{megabytes / took:.0f} MB/s")
         self.row("memory gained by that", f"{(resident_kib(client.pid) - before) / 1024:.1f} MiB")
 
+    def only_drivers(self):
+        with self.client() as client:
+            words = podman_command(client)
+        self.drivers(words)
+
     def everything(self):
         self.start_up()
         with self.client() as client:
@@ -304,19 +419,24 @@ class Bench:
             self.cold(client, words)
             self.calls(client, words)
             self.output(client)
+            self.drivers(words)
         with self.client(pool=8) as client:
-            self.warm(client, podman_command(client), 8)
+            words = podman_command(client)
+            self.warm(client, words, 8)
+            self.burst(client, words, 32)
+            self.memory(client, 8)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--binary", default=os.path.join(HERE, "..", "..", "build", "bulkhead"))
     parser.add_argument("--runs", type=int, default=10)
+    parser.add_argument("--drivers", action="store_true", help="only what the ways to start sandboxes differ in")
     parser.add_argument("--json", action="store_true", help="print the rows as JSON, too")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="bulkhead-bench-") as folder:
         bench = Bench(os.path.abspath(arguments.binary), arguments.runs, folder)
-        bench.everything()
+        bench.only_drivers() if arguments.drivers else bench.everything()
         if arguments.json:
             print(json.dumps(bench.rows))
 

@@ -23,7 +23,7 @@ class Files(GuestTest):
                      save_file("g.md", "# x"), save_file("h.csv.gz", b"\x1f"),
                      save_file("data/sub/i.txt", memoryview(b"name only")),
                      save_file("j.csv", "", mime_type="application/x-own"),
-                     save_file("k", "lone \ud800")]
+                     save_file("k", "lone \ud800"), save_file("l", "", "text/html; charset=utf-8")]
             names
             """)
         self.assert_ok(run)
@@ -33,7 +33,8 @@ class Files(GuestTest):
             ("d", "application/octet-stream", b"\0"), ("e.txt", "text/plain", b"array"),
             ("f.json", "application/json", b"{}"), ("g.md", "text/markdown", b"# x"),
             ("h.csv.gz", "application/gzip", b"\x1f"), ("i.txt", "text/plain", b"name only"),
-            ("j.csv", "application/x-own", b""), ("k", "text/plain", "lone \ufffd".encode())])
+            ("j.csv", "application/x-own", b""), ("k", "text/plain", "lone \ufffd".encode()),
+            ("l", "text/html; charset=utf-8", b"")])
         self.assertEqual(run.value, [name for name, _, _ in run.artifacts])
 
     def test_existing_files(self):
@@ -73,7 +74,9 @@ class Files(GuestTest):
                 ("save_file('x', {'a': 1})", "TypeError", "json.dumps"),
                 ("save_file(5, '')", "TypeError", "path"),
                 ("save_file('x', '', 'text')", "ValueError", "MIME"),
-                ("save_file('x', '', 'text/plain; charset=utf-8')", "ValueError", "MIME"),
+                ("save_file('x', '', 'text/plain; charset=latin-1')", "ValueError", "MIME"),
+                ("save_file('x', '', '.text/plain')", "ValueError", "MIME"),
+                ("save_file('x', '', 5)", "ValueError", "MIME"),
                 ("save_file('x', '', 'a/' + 'b' * 126)", "ValueError", "127")):
             with self.subTest(code):
                 run = host.run(code)
@@ -311,7 +314,7 @@ class Images(GuestTest):
                 ("save_image(b'GIF8', 5)", "TypeError", "name"),
                 ("save_image(memoryview(b'abc'))", "ValueError", "dimensions"),
                 ("save_image(memoryview(bytes(10)).cast('B', [1, 2, 5]))", "ValueError", "channels"),
-                ("save_image(memoryview(bytes(16)).cast('d', [1, 2]))", "ValueError", "")):
+                ("save_image(memoryview(bytes(16)).cast('d', [1, 2]))", "ValueError", "format 'd'")):
             with self.subTest(code):
                 run = host.run(code)
                 self.assertEqual((run.done["error"]["type"], run.artifacts), (kind, []))

@@ -37,15 +37,21 @@ def zombies_of(pid):
     return [child for child in children_of(pid) if is_zombie(child)]
 
 
+def holds_namespaces(pid):
+    """Without an engine's command a server has a process that keeps its namespaces open."""
+    return command_line(pid)[:2] == ["flock", "--shared"]
+
+
 def processes_of(instance, upstreams=True):
     """Processes that belong to an instance, but not its server itself: by command line, working folder,
-    cgroup, mounts, and (for MCP servers and what they started) by the mark in their environment."""
+    cgroup, mounts, and (for MCP servers and what they started) by the mark in their environment. Without
+    `upstreams`, none that a server keeps from run to run."""
     found = []
     for pid in every_process():
         if pid == os.getpid() or is_zombie(pid):
             continue
         marked = f"BULKHEAD_CHILD={instance}/" in read(f"/proc/{pid}/environ")
-        if marked and not upstreams:
+        if not upstreams and (marked or holds_namespaces(pid)):
             continue
         if (marked or instance in " ".join(command_line(pid)) or instance in link(f"/proc/{pid}/cwd") or
                 instance in read(f"/proc/{pid}/cgroup") or
@@ -56,7 +62,22 @@ def processes_of(instance, upstreams=True):
 
 def containers_of(instance):
     return as_account("podman", "ps", "-a", "--filter", f"label=org.bulkhead.instance={instance}",
-                      "--format", "{{.Names}} {{.Status}}").split("\n")[:-1]
+                      "--format", "{{.Names}} {{.Status}}").split("\n")[:-1] + bundles_of(instance)
+
+
+def bundles_of(instance):
+    """Containers that no engine knows, as the OCI runtime has noted them: folders."""
+    return glob.glob(f"{instances_dir()}/{instance}/runs/*/oci/*")
+
+
+def remove_container(listed):
+    """Removes what `containers_of` lists, behind the server's back."""
+    if not listed.startswith("/"):
+        as_account("podman", "rm", "-f", "-t", "0", listed.split()[0], check=False)
+        return
+    root, name = os.path.split(listed)
+    runtime = "runc" if os.path.exists(listed + "/state.json") else "crun"
+    as_account(runtime, "--root", root, "delete", "--force", name, check=False)
 
 
 def oci_folders():
@@ -125,12 +146,16 @@ def orphaned_storage():
 
 def engine_commands(pid):
     """The container commands of runs that a server has running: podman or docker `run`, not a probe's. Of
-    podman's two processes the outer one."""
+    podman's two processes the outer one. Without an engine, the OCI runtime while it starts a container, and
+    the container's first process from then on."""
     found = []
     for child in children_of(pid):
         words = command_line(child)
-        if words and os.path.basename(words[0]) in ("podman", "docker") and "run" in words and \
-                "/ipc/entrypoint.py" in words and not is_zombie(child):
+        program = os.path.basename(words[0]) if words else ""
+        if not is_zombie(child) and (
+                program in ("podman", "docker") and "run" in words and "/ipc/entrypoint.py" in words or
+                program == "bulkhead-init" and "/ipc/entrypoint.py" in words or
+                "--pid-file" in words and "run" in words):
             found.append(child)
     return found
 

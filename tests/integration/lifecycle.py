@@ -5,7 +5,7 @@ import signal
 import time
 
 from host import instances_dir, wait_until
-from instances import engine_commands, guests_of
+from instances import engine_commands, guests_of, is_alive
 from world import BulkheadTest
 
 SLEEPER = "import time; print('up', flush=True); time.sleep(600)"
@@ -45,6 +45,10 @@ class LifecycleTest(BulkheadTest):
         new = wait_until(lambda: [pid for pid in engine_commands(self.client.pid) if pid not in others], 30,
                          "a container is started")
         return reply, new[0]
+
+    def now(self, engine):
+        """The command that was found, or what it has handed its container over to since, while there is one only."""
+        return engine if is_alive(engine) else engine_commands(self.client.pid)[0]
 
     def assert_no_answer(self, reply, seconds=0.5):
         with self.assertRaises(TimeoutError):

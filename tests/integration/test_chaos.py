@@ -5,7 +5,8 @@ import random
 import time
 
 from host import as_account, wait_until
-from instances import containers_of, engine_commands, guests_of, monitors_of, orphaned_storage
+from instances import (containers_of, engine_commands, guests_of, monitors_of, orphaned_storage,
+                       remove_container)
 from lifecycle import LifecycleTest, kill
 from world import LONG
 
@@ -39,8 +40,7 @@ class Chaos(LifecycleTest):
         return [lambda: [kill(pid) for pid in self.chance.sample(engine_commands(self.client.pid), 1)],
                 lambda: as_account("podman", "unshare", "kill", "-9",
                                    str(self.chance.choice(guests_of(self.client.instance))), check=False),
-                lambda: as_account("podman", "rm", "-f", "-t", "0",
-                                   self.chance.choice(containers_of(self.client.instance)).split()[0], check=False),
+                lambda: remove_container(self.chance.choice(containers_of(self.client.instance))),
                 # Without its monitor podman's command takes 20 s to give up.
                 lambda: [kill(pid) for pid in self.chance.sample(monitors_of(self.client.instance), 1)]]
 

@@ -7,7 +7,8 @@ import time
 import unittest
 
 from host import as_account, patience, wait_until
-from instances import containers_of, guests_of, is_alive, monitors_of, orphaned_storage, processes_of
+from instances import (containers_of, guests_of, is_alive, monitors_of, orphaned_storage, processes_of,
+                       remove_container)
 from lifecycle import SLEEPER, LifecycleTest, kill
 from stdio_client import children_of
 from world import World
@@ -89,7 +90,7 @@ class Killing(LifecycleTest):
     def test_the_engines_command_while_it_runs(self):
         reply, engine = self.start_and_find(SLEEPER)
         self.wait_for_guest()
-        kill(engine)
+        kill(self.now(engine))
         self.assert_lost(reply)
         self.assert_still_serves()
 
@@ -133,14 +134,14 @@ class Killing(LifecycleTest):
     def test_the_container_by_the_engine(self):
         reply = self.start(SLEEPER)
         self.wait_for_guest()
-        name = containers_of(self.client.instance)[0].split()[0]
-        as_account("podman", "rm", "-f", "-t", "0", name)
+        remove_container(containers_of(self.client.instance)[0])
         self.assert_lost(reply)
         self.assert_still_serves()
 
     def test_other_runs_go_on(self):
         victim, engine = self.start_and_find(SLEEPER)
         self.wait_for_guest()
+        engine = self.now(engine)
         other = self.start("import time; time.sleep(3); print('untouched')")
         wait_until(lambda: len(guests_of(self.client.instance)) == 2, 30, "two guests run")
         kill(engine)

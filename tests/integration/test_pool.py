@@ -5,7 +5,7 @@ import signal
 import time
 
 from host import as_account, patience, wait_until
-from instances import containers_of, engine_commands, guests_of, monitors_of
+from instances import containers_of, engine_commands, guests_of, monitors_of, remove_container
 from world import POOLED, BulkheadTest
 
 IMAGE = "localhost/bulkhead-sandbox:latest"
@@ -95,8 +95,7 @@ class OneWaiting(PoolTest):
         self.kill_idle(lambda guests: [os.kill(pid, signal.SIGKILL) for pid in monitors_of(self.client.instance)], 1)
 
     def test_one_that_the_engine_removes_is_replaced(self):
-        self.kill_idle(lambda guests: as_account("podman", "rm", "-f", "-t", "0",
-                                                 *[each.split()[0] for each in containers_of(self.client.instance)]))
+        self.kill_idle(lambda guests: [remove_container(each) for each in containers_of(self.client.instance)])
 
     def test_one_that_is_stopped_is_noticed_when_it_does_not_begin_its_run(self):
         guests = self.settled(1)

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <iostream>
 
 #include "actors/instance.hpp"
 #include "tests/io/io_support.hpp"
@@ -116,6 +117,91 @@ TEST(io_thread, an_orphan_is_found_behind_a_child_that_its_owner_has_yet_to_reap
     return eventually([] { return !has_children(); }) ? 0 : 3;
   });
   EXPECT_EQ(code, 0);
+}
+
+/// Starts `script` with a successor's file in `folder`; $1 is that file. Answers what the child and
+/// its successor wrote, and how the successor ended: "OUTPUT|CODE|SIGNAL". Empty: it never ended.
+std::string run_with_successor(const std::string& folder, const std::string& script,
+                               int signal_it = 0) {
+  monitored<std::pair<std::string, bool>> seen;
+  io::io_thread io;
+  io.adopt_orphans();
+  auto spec = shell(script);
+  spec.argv.insert(spec.argv.end(), {"sh", folder + "/pid"});
+  spec.kill_group_at_exit = false;
+  spec.successor_file = folder + "/pid";
+  std::shared_ptr<io::child_process> child;
+  pid_t leader = 0;
+  on_io(io, [&] {
+    child = *io::child_process::start(io, spec);
+    leader = child->pid();
+    io::child_process::events events;
+    events.output = [&](auto, const std::string& bytes) {
+      seen.change([&](auto& all) { all.first += bytes; });
+    };
+    events.written = [](auto) {};
+    events.exited = [&](std::int32_t code, std::int32_t signal) {
+      seen.change([&](auto& all) {
+        all.first += "|" + std::to_string(code) + "|" + std::to_string(signal);
+        all.second = true;
+      });
+    };
+    child->begin(std::move(events), mebibyte);
+    child->write("hello\n");
+  });
+  if (signal_it != 0) {
+    seen.wait([](const auto& all) { return all.first.find("up") != std::string::npos; });
+    // The signal is for the successor, so it has to be the child by then.
+    eventually([&] { return on_io(io, [&] { return child->pid() != leader; }); });
+    on_io(io, [&] { child->signal(signal_it); });
+  }
+  bool over = seen.wait([](const auto& all) { return all.second; });
+  on_io(io, [&] { child.reset(); });
+  return over && eventually([] { return !has_children(); }) ? seen.get().first : std::string{};
+}
+
+bool successor_run_gives(const std::string& script, const std::string& expected,
+                         int signal_it = 0) {
+  temporary_folder folder;
+  auto path = folder.path();
+  return in_other_process([&] {
+           sigset_t child_ended;
+           sigemptyset(&child_ended);
+           sigaddset(&child_ended, SIGCHLD);
+           pthread_sigmask(SIG_BLOCK, &child_ended, nullptr);
+           auto found = run_with_successor(path, script, signal_it);
+           if (found != expected) {
+             std::cerr << "found: " << found << "\n";
+           }
+           return found == expected ? 0 : 1;
+         }) == 0;
+}
+
+TEST(io_thread, a_child_that_hands_over_is_followed_to_its_successors_end) {
+  EXPECT_TRUE(successor_run_gives(
+      R"(exec 3<&0; setsid sh -c 'read line <&3; echo got $line; exit 7' & echo $! >"$1")",
+      "got hello\n|7|0"));
+}
+
+TEST(io_thread, a_successor_that_ended_before_the_hand_over_keeps_its_exit_code) {
+  // The leader doesn't wait for it, as a shell would: what runs last takes the shell's place.
+  EXPECT_TRUE(
+      successor_run_gives(R"(setsid sh -c 'exit 9' & echo $! >"$1"; exec sleep 0.3)", "|9|0"));
+}
+
+TEST(io_thread, a_successor_gets_the_childs_signals) {
+  EXPECT_TRUE(successor_run_gives(R"(setsid sh -c 'echo up; exec sleep 60' & echo $! >"$1")",
+                                  "up\n|137|9", SIGKILL));
+}
+
+TEST(io_thread, a_child_that_fails_has_no_successor) {
+  EXPECT_TRUE(successor_run_gives(R"(echo 1 >"$1"; echo no; exit 3)", "no\n|3|0"));
+}
+
+TEST(io_thread, a_successor_has_to_be_a_descendant) {
+  EXPECT_TRUE(successor_run_gives(R"(echo 1 >"$1"; exit 0)", "|0|0"));
+  EXPECT_TRUE(successor_run_gives(R"(echo $PPID >"$1"; exit 0)", "|0|0"));
+  EXPECT_TRUE(successor_run_gives(R"(exit 0)", "|0|0"));
 }
 
 TEST(instance, a_lock_tells_the_living_from_the_dead) {

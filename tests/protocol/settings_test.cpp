@@ -120,7 +120,7 @@ TEST(settings, an_error_names_variable_value_and_expectation) {
             "MCP_BRIDGE_STRICT=\"maybe\" can't be used: expected 1, 0, true, false, yes or no");
   EXPECT_EQ(
       refusal({{"MCP_BRIDGE_RUNTIME", "\x1b[31m"}}),
-      "MCP_BRIDGE_RUNTIME=\"?[31m\" can't be used: expected podman, docker or an absolute path");
+      "MCP_BRIDGE_RUNTIME=\"?[31m\" can't be used: expected podman, docker, oci or an absolute path");
 }
 
 TEST(settings, takes_a_profile_for_an_image) {

@@ -57,6 +57,25 @@ process_host_actor::behavior_type scripted_commands_state::make_behavior() {
         return answer ? caf::result<finished_process>{std::move(*answer)}
                       : caf::result<finished_process>{to_caf(answer.error())};
       },
+      [this](call_atom, const socket_request& request, deadline) -> caf::result<socket_answer> {
+        script->requests.push_back(request.method + " " + request.target);
+        auto answer = script->answer
+                          ? script->answer(request)
+                          : expected<socket_answer>{fail(errc::closed, "nobody listens")};
+        return answer ? caf::result<socket_answer>{std::move(*answer)}
+                      : caf::result<socket_answer>{to_caf(answer.error())};
+      },
+      [this](attach_atom, stream_request& request,
+             const child_owner_actor& owner) -> caf::result<child_started> {
+        if (auto reason = script->refuse_stream ? script->refuse_stream(request) : std::nullopt) {
+          return to_caf(*reason);
+        }
+        auto id = static_cast<child_id>(script->children.size() + 1);
+        process_spec spec;
+        spec.argv = {"attach", request.attach};
+        script->children.emplace_back(id, std::move(spec), owner);
+        return child_started{id, 0};
+      },
       [this](kill_marked_atom, const std::string& mark) -> caf::result<std::uint32_t> {
         script->killed_marks.push_back(mark);
         return std::uint32_t{1};

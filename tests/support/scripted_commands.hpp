@@ -27,8 +27,14 @@ struct command_script {
   std::function<void(const scripted_child&, const std::string&)> written;
   std::function<void(const scripted_child&, std::int32_t signal)> signalled;
 
+  /// What a service answers; empty: there is none.
+  std::function<expected<socket_answer>(const socket_request&)> answer;
+  /// An error refuses to attach; else the stream is a child whose argv is "attach" and the target.
+  std::function<std::optional<error>(const stream_request&)> refuse_stream;
+
   // What happened.
   std::vector<std::vector<std::string>> commands;
+  std::vector<std::string> requests; ///< method and target
   std::vector<scripted_child> children;
   std::vector<std::string> killed_marks;
 

@@ -113,6 +113,13 @@ process_host_actor::behavior_type scripted_process_host_state::make_behavior() {
          deadline) -> caf::result<finished_process> {
         return to_caf(errc::internal, "no script for the command " + spec.argv.front());
       },
+      [](call_atom, const socket_request& request, deadline) -> caf::result<socket_answer> {
+        return to_caf(errc::internal, "no script for the request " + request.target);
+      },
+      [](attach_atom, const stream_request& request,
+         const child_owner_actor&) -> caf::result<child_started> {
+        return to_caf(errc::internal, "no script for the stream " + request.attach);
+      },
       [this](kill_marked_atom, const std::string& mark) -> caf::result<std::uint32_t> {
         script->killed_marks.push_back(mark);
         return std::uint32_t{0};

@@ -39,6 +39,7 @@ scripted_runtime(container_runtime_actor::stateful_pointer<scripted_runtime_stat
         return script->destroy.ask(self);
       },
       [](sweep_atom) -> caf::result<sweep_report> { return not_scripted("sweep"); },
+      [](stop_atom) { return caf::ok_atom::value; },
   };
 }
 

@@ -14,9 +14,11 @@ class Reply:
     def __init__(self):
         self._ready = threading.Event()
         self._message = None
+        self.arrived = None  # by time.perf_counter
 
     def put(self, message):
         self._message = message
+        self.arrived = time.perf_counter()
         self._ready.set()
 
     @property
@@ -152,6 +154,15 @@ def status_field(pid, name):
     except OSError:
         pass
     return ""
+
+
+def share_of_memory_kib(pid):
+    """The process's proportional share (PSS), 0 when it is gone or another's."""
+    try:
+        with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as file:
+            return next(int(line.split()[1]) for line in file if line.startswith("Pss:"))
+    except (OSError, StopIteration):
+        return 0
 
 
 def resident_kib(pid):

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "actors/driver_context.hpp"
+#include "actors/runtime_facts.hpp"
+#include "protocol/container_rest.hpp"
+
+namespace bulkhead {
+
+/// How to reach a service of podman that answers.
+struct rest_link {
+  std::string socket;
+  rest_targets targets;
+  std::uint64_t number = 0; ///< counts the services that were reached, from 1
+  /// The cgroup folders (v1) that it works in, where the OCI runtime makes those of its containers.
+  std::vector<std::string> cgroups;
+};
+
+/// podman's REST service: the account's own where it answers, or one that this instance starts and
+/// owns. It is looked for when it is first needed, and again after it was lost.
+///
+/// Its own lies in a folder of the instance (0700), in a cgroup (v1) that was delegated to the
+/// account, and ends with this process, however that ends. The account's own isn't used where only
+/// a delegated cgroup holds limits, unless CONTAINER_HOST names it.
+class rest_service {
+public:
+  explicit rest_service(driver_context& context) : context_{context} {}
+
+  /// The service in use; finds or starts one if need be. All who ask meanwhile share it. Errors:
+  /// unavailable, with the remedy.
+  task<expected<rest_link>> ensure(const runtime_facts& facts);
+
+  /// One exchange with the service of that number. Errors: see process_host_actor; after `closed`
+  /// or `runtime_lost` the service counts as lost, and the next `ensure` finds another.
+  task<expected<socket_answer>> call(std::uint64_t number, socket_request request,
+                                     std::chrono::milliseconds budget);
+
+  bool connected() const { return current_.has_value(); }
+
+  /// Is it still the one in use?
+  bool is_current(std::uint64_t number) const { return current_ && current_->number == number; }
+
+  /// Did the kernel kill something in a container of the instance's own service in the last
+  /// seconds? Its monitors note that in the service's folder; told once.
+  bool take_out_of_memory_note();
+
+  /// Events of the service's process; false when it isn't its.
+  bool take(const child_output& output);
+  bool take(const child_exited& exit);
+
+  /// Ends the instance's own service with its cgroups.
+  task<void> stop();
+
+private:
+  task<expected<rest_link>> connect(const runtime_facts& facts);
+  task<std::optional<rest_link>> find_users_own(const runtime_facts& facts);
+  task<expected<rest_link>> start_own(const runtime_facts& facts);
+  task<expected<rest_link>> wait_until_it_answers(std::string socket);
+  task<expected<rest_targets>> ping(std::string socket);
+  expected<process_spec> service_process(const runtime_facts& facts, const std::string& socket);
+  std::string folder() const { return context_.folders.root + "/service"; }
+  void lost(std::uint64_t number);
+
+  driver_context& context_;
+  std::optional<rest_link> current_;
+  bool connecting_ = false;
+  std::vector<std::function<void(expected<rest_link>)>> waiting_;
+  std::uint64_t last_number_ = 0;
+  // The instance's own.
+  child_id child_ = 0; ///< 0: none runs
+  std::string complaint_;
+  std::string cgroup_; ///< the name of its cgroups
+  std::vector<std::string> cgroups_;
+  engine_profile engine_; ///< that it was started with
+};
+
+} // namespace bulkhead
