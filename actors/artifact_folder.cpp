@@ -77,6 +77,7 @@ expected<void> artifact_folder::start(const stored_run& run, open_run& of, strea
     return fail(errc::limit, quota_cause);
   }
   const auto name = stream_name(stream);
+  held.add(stream_about_size, 1);
   auto data = make_file(of.folder.get(), name);
   auto about = data ? make_file(of.folder.get(), about_name(name)) : std::move(data);
   int cause = 0;
@@ -86,11 +87,11 @@ expected<void> artifact_folder::start(const stored_run& run, open_run& of, strea
   }
   if (!about) {
     remove_item(of.folder.get(), name);
+    held.subtract({stream_about_size, 1});
     return tl::unexpected{about.error()};
   }
   to.data = std::move(*data);
   to.about = std::move(*about);
-  held.add(stream_about_size, 1);
   return {};
 }
 
@@ -107,13 +108,14 @@ void artifact_folder::write_some(open_run& of, stream_file& to, std::string_view
     kept.why = quota_cause;
   }
   int cause = 0;
+  held.add(bytes.size(), 0);
   const auto written = write_at(to.data.get(), bytes, kept.bytes, cause);
   if (written < bytes.size()) {
     kept.why = std::strerror(cause);
+    held.subtract({bytes.size() - written, 0});
   }
   kept.bytes += written;
   of.spilled += written;
-  held.add(written, 0);
 }
 
 kept_bytes artifact_folder::append(const stored_run& run, stream_id stream,
@@ -187,10 +189,11 @@ expected<std::string> artifact_folder::save(const stored_run& run, const guest_a
     return fail(errc::limit, quota_cause);
   }
   const auto file = std::to_string(++of.serial);
+  held->add(size, 1);
   if (auto written = write_artifact(of, file, artifact, about); !written) {
+    held->subtract({size, 1});
     return tl::unexpected{written.error()};
   }
-  held->add(size, 1);
   auto& current = of.artifacts[artifact.name];
   if (!current.empty()) {
     held->subtract({item_size(of.folder.get(), current), 1});

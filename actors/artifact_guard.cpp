@@ -96,7 +96,8 @@ expected<artifact_guard> artifact_guard::take(unique_descriptor root) {
     for (const auto& each : run_folders(held.root())) {
       if (auto folder = open_folder(held.root(), each.handle)) {
         const auto size = measure_run(folder.get());
-        held.add(size.bytes, size.items);
+        held.now_.bytes += size.bytes;
+        held.now_.items += size.items;
       }
     }
     // Room for the record is taken before anything else is.
@@ -119,15 +120,26 @@ bool artifact_guard::read_record() {
   return true;
 }
 
-artifact_guard::~artifact_guard() {
-  if (!lock_ || (now_ == recorded_ && !counted_)) {
-    return;
-  }
+void artifact_guard::write_record() {
   int cause = 0;
   const auto record = fmt::format("{:020} {:020}\n", now_.bytes, now_.items);
   if (write_at(lock_.get(), record, 0, cause) < record.size()) {
     // Whoever comes next counts.
     std::ignore = ::ftruncate(lock_.get(), 0);
+  }
+  recorded_ = now_;
+  counted_ = false;
+}
+
+void artifact_guard::add(std::uint64_t bytes, std::uint64_t items) {
+  now_.bytes += bytes;
+  now_.items += items;
+  write_record();
+}
+
+artifact_guard::~artifact_guard() {
+  if (lock_ && (counted_ || !(now_ == recorded_))) {
+    write_record();
   }
 }
 

@@ -47,10 +47,9 @@ public:
 
   int root() const { return root_.get(); }
   const artifact_usage& now() const { return now_; }
-  void add(std::uint64_t bytes, std::uint64_t items) {
-    now_.bytes += bytes;
-    now_.items += items;
-  }
+  /// Records at once that so much more is about to be kept: who dies before it writes leaves a
+  /// record that is too high until the next sweep, never one that is too low.
+  void add(std::uint64_t bytes, std::uint64_t items);
   void subtract(const artifact_usage& gone) {
     now_.bytes -= std::min(gone.bytes, now_.bytes);
     now_.items -= std::min(gone.items, now_.items);
@@ -61,6 +60,7 @@ private:
   artifact_guard(unique_descriptor root, unique_descriptor lock)
       : root_{std::move(root)}, lock_{std::move(lock)} {}
   bool read_record();
+  void write_record();
 
   unique_descriptor root_;
   unique_descriptor lock_; ///< closing it gives the lock back

@@ -115,14 +115,15 @@ CAF_TEST(a_slow_disk_is_a_brake_and_delays_the_answer) {
 CAF_TEST(a_store_that_never_answers_does_not_hold_the_run) {
   kept->append.held = true;
   kept->seal.held = true;
+  request.timeout = 100s;
   start_code();
   write(std::string(101, 'a'));
   pass(31s);
   CAF_CHECK_EQUAL(sandbox->credit, 1u);
-  CAF_CHECK_EQUAL(answers.size(), 1u); // its own 30 s are up, too
-  CAF_CHECK(answers.empty() || answers[0].status == run_status::timeout);
+  end();
+  CAF_CHECK(answers.empty());
   pass(31s);
-  CAF_REQUIRE_EQUAL(answers.size(), 1u);
+  CAF_REQUIRE(over(run_status::success));
   CAF_CHECK_EQUAL(answers[0].out_kept.uri, "");
   CAF_CHECK(!answers[0].out_kept.kept.why.empty());
 }
