@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "actors/container_drive.hpp"
+#include "actors/container_launch.hpp"
 #include "actors/container_runtime.hpp"
 #include "actors/engine_errors.hpp"
 
