@@ -2,7 +2,7 @@
 """Measures Bulkhead against plain `podman run` with the same flags, and against the floor: the same frames
 through a bare attached container. All in one run, in turn, several times; prints medians and ratios.
 
-usage: bench.py [--binary build/bulkhead] [--runs N] [--json]
+usage: bench.py [--binary build/bulkhead] [--runs N] [--drivers] [--json]
 
 No figure makes it fail: machines are noisy. It fails when something doesn't work."""
 
@@ -189,7 +189,8 @@ class Bench:
         for path, _, _ in os.walk(folder):
             os.chmod(path, 0o755)
             os.chown(path, self.owner.pw_uid, self.owner.pw_gid)
-        self.env = {**os.environ, "MCP_BRIDGE_STATE_DIR": os.path.join(folder, "state"),
+        # The command line's processes are what most rows are compared with.
+        self.env = {**os.environ, "MCP_BRIDGE_DRIVER": "cli", "MCP_BRIDGE_STATE_DIR": os.path.join(folder, "state"),
                     "MCP_BRIDGE_LOG_LEVEL": "error"}
 
     def client(self, pool=0):
@@ -295,6 +296,38 @@ class Bench:
             self.row(f"{megabytes} MB of output", f"{took * 1e3:.0f} ms", f"{megabytes / took:.0f} MB/s")
         self.row("memory gained by that", f"{(resident_kib(client.pid) - before) / 1024:.1f} MiB")
 
+    # Name and settings of each way to make sandboxes; the first is what the others are compared with.
+    DRIVERS = [("cli", {"MCP_BRIDGE_DRIVER": "cli"}, None),
+               ("rest", {"MCP_BRIDGE_DRIVER": "rest"}, "goal 1.2 or more")]
+    SUSTAINED_SECONDS = 10
+
+    def sustained_rate(self, variables, in_flight=4):
+        """Fresh sandboxes a second, always so many runs at once."""
+        with StdioClient([self.binary], env={**self.env, "MCP_BRIDGE_POOL": "0", **variables}) as client:
+            client.run("pass")
+            begin, finished, replies = time.perf_counter(), 0, []
+            while time.perf_counter() < begin + self.SUSTAINED_SECONDS:
+                replies += [client.start_run("pass") for _ in range(in_flight - len(replies))]
+                if replies.pop(0).result()["structuredContent"]["status"] != "success":
+                    raise RuntimeError("a run failed")
+                finished += 1
+            rate = finished / (time.perf_counter() - begin)
+            for reply in replies:
+                reply.result()
+            return rate
+
+    def sustained(self):
+        rates = {name: [] for name, _, _ in self.DRIVERS}
+        for _ in range(max(2, self.runs // 3)):
+            for name, variables, _ in self.DRIVERS:
+                rates[name].append(self.sustained_rate(variables))
+        base = self.DRIVERS[0][0]
+        for name, _, goal in self.DRIVERS:
+            self.row(f"fresh sandboxes sustained, {name}", f"{statistics.median(rates[name]):.2f} /s")
+            if name != base:
+                ratio = statistics.median(a / b for a, b in zip(rates[name], rates[base]))
+                self.row(f"fresh sandboxes sustained, {name} / {base}", f"{ratio:.2f}", goal)
+
     def everything(self):
         self.start_up()
         with self.client() as client:
@@ -306,17 +339,19 @@ class Bench:
             self.output(client)
         with self.client(pool=8) as client:
             self.warm(client, podman_command(client), 8)
+        self.sustained()
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--binary", default=os.path.join(HERE, "..", "..", "build", "bulkhead"))
     parser.add_argument("--runs", type=int, default=10)
+    parser.add_argument("--drivers", action="store_true", help="only the rates of fresh sandboxes by driver")
     parser.add_argument("--json", action="store_true", help="print the rows as JSON, too")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="bulkhead-bench-") as folder:
         bench = Bench(os.path.abspath(arguments.binary), arguments.runs, folder)
-        bench.everything()
+        bench.sustained() if arguments.drivers else bench.everything()
         if arguments.json:
             print(json.dumps(bench.rows))
 
