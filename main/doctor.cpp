@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "actors/expected_limits.hpp"
+
 namespace bulkhead {
 
 using nlohmann::json;
@@ -58,12 +60,23 @@ std::string conclusion(const diagnosis& found) {
                      : fmt::format("{} of {} constraints don't hold.\n", broken, rows.size());
 }
 
+json expected_object(const runtime_report& report) {
+  auto found = expected_limits(report);
+  return found ? json{{"memory limit", found->memory}, {"pids limit", found->pids}} : json{};
+}
+
 json runtime_object(const runtime_report& report) {
-  return {{"engine", report.engine},          {"version", report.version},
-          {"driver", report.driver},          {"ociRuntime", report.oci_runtime},
-          {"ociVersion", report.oci_version}, {"rootless", report.rootless},
-          {"cgroups", report.cgroup_mode},    {"image", report.image},
-          {"imageId", report.image_id},       {"python", report.python}};
+  return {{"expected", expected_object(report)},
+          {"engine", report.engine},
+          {"version", report.version},
+          {"driver", report.driver},
+          {"ociRuntime", report.oci_runtime},
+          {"ociVersion", report.oci_version},
+          {"rootless", report.rootless},
+          {"cgroups", report.cgroup_mode},
+          {"image", report.image},
+          {"imageId", report.image_id},
+          {"python", report.python}};
 }
 
 } // namespace

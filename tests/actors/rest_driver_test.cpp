@@ -41,6 +41,27 @@ struct rest_fixture : driver_fixture {
   fake_service service{engine};
 };
 
+/// A socket of this account's that nobody in this process listens on; the script answers for it.
+struct users_socket_fixture : rest_fixture {
+  users_socket_fixture() {
+    host.uid = ::getuid();
+    service.users_own = true;
+    std::filesystem::create_directories(root + "/xdg/podman");
+    path = root + "/xdg/podman/podman.sock";
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    CAF_REQUIRE(path.size() < sizeof address.sun_path);
+    path.copy(address.sun_path, path.size());
+    descriptor = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    CAF_REQUIRE(::bind(descriptor, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
+    env.config.allow_rootful = true;
+  }
+  ~users_socket_fixture() { ::close(descriptor); }
+
+  std::string path;
+  int descriptor = -1;
+};
+
 } // namespace
 
 CAF_TEST_FIXTURE_SCOPE(rest_driver_tests, rest_fixture)
@@ -100,27 +121,6 @@ CAF_TEST(what_was_found_of_the_service_is_kept) {
   CAF_CHECK_EQUAL(found.value->driver, "rest");
   CAF_CHECK_EQUAL(services(), 1u);
 }
-
-/// A socket of this account's that nobody in this process listens on; the script answers for it.
-struct users_socket_fixture : rest_fixture {
-  users_socket_fixture() {
-    host.uid = ::getuid();
-    service.users_own = true;
-    std::filesystem::create_directories(root + "/xdg/podman");
-    path = root + "/xdg/podman/podman.sock";
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    CAF_REQUIRE(path.size() < sizeof address.sun_path);
-    path.copy(address.sun_path, path.size());
-    descriptor = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    CAF_REQUIRE(::bind(descriptor, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
-    env.config.allow_rootful = true;
-  }
-  ~users_socket_fixture() { ::close(descriptor); }
-
-  std::string path;
-  int descriptor = -1;
-};
 
 CAF_TEST_FIXTURE_SCOPE_END()
 

@@ -73,8 +73,11 @@ class Runs(LifecycleTest):
         self.assert_nothing_left()
 
     def test_doctor_tells_the_driver_and_each_constraint_is_read_back(self):
-        rows = constraint_rows(self.world)
-        self.assertEqual(len(rows), 20)
+        report = json.loads(self.world.command("doctor", "--json", seconds=120).stdout)
+        rows = {row["name"]: row for row in report["constraints"]}
+        self.assertEqual((len(rows), report["runtime"]["driver"]), (20, "rest"))
+        for name, expected in report["runtime"]["expected"].items():
+            self.assertEqual(rows[name]["held"], expected, rows[name])
         command = constraint_rows(World(MCP_BRIDGE_DRIVER="cli"))
         self.assertEqual({name: row["held"] for name, row in rows.items()},
                          {name: row["held"] for name, row in command.items()},

@@ -113,6 +113,19 @@ TEST(settings, an_empty_variable_is_unset) {
   EXPECT_EQ(result->state_dir, "/home/u/MCPs");
 }
 
+TEST(settings, a_driver_is_one_of_two) {
+  environment_lookup rest = [](std::string_view name) -> std::optional<std::string> {
+    return name == "MCP_BRIDGE_DRIVER" ? std::optional<std::string>{"rest"} : std::nullopt;
+  };
+  EXPECT_EQ(read_settings(rest, "/home/u")->driver, "rest");
+  environment_lookup other = [](std::string_view name) -> std::optional<std::string> {
+    return name == "MCP_BRIDGE_DRIVER" ? std::optional<std::string>{"socket"} : std::nullopt;
+  };
+  auto refused = read_settings(other, "/home/u");
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().front().message.find("cli or rest"), std::string::npos);
+}
+
 TEST(settings, an_error_names_variable_value_and_expectation) {
   EXPECT_EQ(refusal({{"MCP_BRIDGE_PIDS", "5"}}),
             "MCP_BRIDGE_PIDS=\"5\" can't be used: expected a whole number from 16 to 32768");
