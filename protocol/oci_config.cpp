@@ -31,8 +31,8 @@ constexpr std::array masked_paths = {"/proc/acpi",
                                      "/sys/fs/selinux",
                                      "/sys/dev/block",
                                      "/sys/devices/virtual/powercap"};
-constexpr std::array readonly_paths = {"/proc/asound", "/proc/bus", "/proc/fs",
-                                       "/proc/irq",    "/proc/sys", "/proc/sysrq-trigger",
+constexpr std::array readonly_paths = {"/proc/asound", "/proc/bus", "/proc/fs", "/proc/irq",
+                                       "/proc/sys", "/proc/sysrq-trigger",
                                        // crun makes a writable folder of it on cgroup v1.
                                        "/sys/fs/cgroup"};
 

@@ -81,7 +81,8 @@ EXPLAINED = [
     (r"mounts\./dev/shm\.type", lambda ours, theirs: (ours, theirs) == ("tmpfs", "bind"),
      "podman mounts a tmpfs outside, to share it between containers of a pod, and binds it; ours is inside alone"),
     (r"mounts\./dev/shm\.source", lambda ours, theirs: ours == "tmpfs", "see above"),
-    (r"mounts\./dev/shm\.options", lambda ours, theirs: {"noexec", "nosuid", "nodev", "size=67108864"} <= set(ours or ()),
+    (r"mounts\./dev/shm\.options",
+     lambda ours, theirs: {"noexec", "nosuid", "nodev", "size=67108864"} <= set(ours or ()),
      "see above: the size is said here"),
     (r"mounts\./(tmp|workspace)\.options", lambda ours, theirs: set(theirs or ()) - set(ours or ()) == {"rprivate"} and
      set(ours) <= set(theirs), "what is mounted in a new mount namespace is private anyway"),
