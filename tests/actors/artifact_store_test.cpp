@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-const stored_run run{"0123456789abcdef0123456789abcdef", "local"};
+const stored_run the_run{"0123456789abcdef0123456789abcdef", "local"};
 
 struct fixture : test_coordinator_fixture<actor_config> {
   fixture() {
@@ -55,7 +55,7 @@ struct fixture : test_coordinator_fixture<actor_config> {
   }
 
   bool has_folder() const {
-    return fs::exists(fs::path{env->config.state_dir} / "artifacts" / run.handle);
+    return fs::exists(fs::path{env->config.state_dir} / "artifacts" / the_run.handle);
   }
 
   std::shared_ptr<environment> env = test_environment();
@@ -69,23 +69,24 @@ struct fixture : test_coordinator_fixture<actor_config> {
 CAF_TEST_FIXTURE_SCOPE(artifact_store_tests, fixture)
 
 CAF_TEST(what is kept can be read once the run is over) {
-  auto kept = ask<kept_bytes>(append_atom::value, run, stream_id::out, std::string{"output"});
+  auto kept = ask<kept_bytes>(append_atom::value, the_run, stream_id::out, std::string{"output"});
   CAF_CHECK_EQUAL(kept->bytes, 6u);
-  auto path = ask<std::string>(save_atom::value, run, guest_artifact{"a/../b", "text/plain", "x"});
-  CAF_CHECK(path->starts_with(env->config.state_dir + "/artifacts/" + run.handle + "/"));
-  CAF_CHECK(ask<caf::ok_atom>(seal_atom::value, run, std::uint64_t{6}, std::uint64_t{0}));
-  auto part = ask<resource_part>(read_atom::value,
-                                 resource_range{"local", {run.handle, stream_id::out, {}, 3, {}}});
+  auto path =
+      ask<std::string>(save_atom::value, the_run, guest_artifact{"a/../b", "text/plain", "x"});
+  CAF_CHECK(path->starts_with(env->config.state_dir + "/artifacts/" + the_run.handle + "/"));
+  CAF_CHECK(ask<caf::ok_atom>(seal_atom::value, the_run, std::uint64_t{6}, std::uint64_t{0}));
+  auto part = ask<resource_part>(
+      read_atom::value, resource_range{"local", {the_run.handle, stream_id::out, {}, 3, {}}});
   CAF_CHECK_EQUAL(part->bytes, "put");
   auto page = ask<resource_page>(list_atom::value, std::string{"local"}, std::string{});
   CAF_CHECK_EQUAL(page->entries.size(), 2u);
   auto foreign = ask<resource_part>(
-      read_atom::value, resource_range{"other", {run.handle, stream_id::out, {}, 0, {}}});
+      read_atom::value, resource_range{"other", {the_run.handle, stream_id::out, {}, 0, {}}});
   CAF_CHECK(!foreign && foreign.error().code == errc::not_found);
 }
 
 CAF_TEST(what a dead run left unfinished goes) {
-  ask<kept_bytes>(append_atom::value, run, stream_id::out, std::string{"output"});
+  ask<kept_bytes>(append_atom::value, the_run, stream_id::out, std::string{"output"});
   CAF_CHECK(has_folder());
   caf::anon_send_exit(writer, caf::exit_reason::kill);
   consume_messages();
@@ -93,16 +94,16 @@ CAF_TEST(what a dead run left unfinished goes) {
 }
 
 CAF_TEST(what a finished run left stays when its actor ends) {
-  ask<std::string>(save_atom::value, run, guest_artifact{"a", "text/plain", "x"});
-  ask<caf::ok_atom>(seal_atom::value, run, std::uint64_t{0}, std::uint64_t{0});
+  ask<std::string>(save_atom::value, the_run, guest_artifact{"a", "text/plain", "x"});
+  ask<caf::ok_atom>(seal_atom::value, the_run, std::uint64_t{0}, std::uint64_t{0});
   caf::anon_send_exit(writer, caf::exit_reason::kill);
   consume_messages();
   CAF_CHECK(has_folder());
 }
 
 CAF_TEST(what is too old goes without anybody asking) {
-  ask<std::string>(save_atom::value, run, guest_artifact{"a", "text/plain", "x"});
-  ask<caf::ok_atom>(seal_atom::value, run, std::uint64_t{0}, std::uint64_t{0});
+  ask<std::string>(save_atom::value, the_run, guest_artifact{"a", "text/plain", "x"});
+  ask<caf::ok_atom>(seal_atom::value, the_run, std::uint64_t{0}, std::uint64_t{0});
   advance_time(10min);
   consume_messages();
   CAF_CHECK(has_folder());
@@ -117,7 +118,8 @@ CAF_TEST(errors come with their code) {
   caf::anon_send_exit(store, caf::exit_reason::kill);
   store = sys.spawn(artifact_store, env);
   consume_messages();
-  auto refused = ask<std::string>(save_atom::value, run, guest_artifact{"a", "text/plain", "x"});
+  auto refused =
+      ask<std::string>(save_atom::value, the_run, guest_artifact{"a", "text/plain", "x"});
   CAF_CHECK(!refused && refused.error().code == errc::limit);
   auto page = ask<resource_page>(list_atom::value, std::string{"local"}, std::string{"bad"});
   CAF_CHECK(!page && page.error().code == errc::invalid_argument);
