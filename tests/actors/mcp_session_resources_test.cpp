@@ -97,7 +97,7 @@ struct fixture : test_coordinator_fixture<actor_config> {
 
 CAF_TEST_FIXTURE_SCOPE(mcp_session_resources_tests, fixture)
 
-CAF_TEST(a part is read for the session's owner) {
+CAF_TEST(a part is read for the owner of the session) {
   kept->read.answer = resource_part{"some text", 9, 9, "text/plain", {}};
   read(1, stdout_uri + "?offset=3&length=9");
   CAF_CHECK_EQUAL(answer(1, "/result/contents/0/text"), json("some text"));
