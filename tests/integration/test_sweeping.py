@@ -26,7 +26,7 @@ class Sweeping(unittest.TestCase):
     def kill_server(self, client):
         """SIGKILL, with a run, an MCP server that doesn't end by itself and its descendant going on."""
         client.start_run("print(mcp_stubborn.pid(), flush=True)\n" + SLEEPER, ["stubborn"])
-        wait_until(lambda: guests_of(client.instance) and len(processes_of(client.instance)) > 5, 30,
+        wait_until(lambda: guests_of(client.instance) and len(processes_of(client.instance)) > 3, 30,
                    "a run and a server go on")
         wait_until(lambda: self.stubborn_processes(client) == 2, 30, "the server and its descendant")
         client.process.kill()
