@@ -38,7 +38,7 @@ struct runtime_facts {
   bool memory_enforced = false;
   bool pids_enforced = false;
   std::optional<oci_facts> oci; ///< nothing: an engine's command line starts the containers
-  bool own_service = false; ///< by REST: the account's own service doesn't do
+  bool own_service = false;     ///< by REST: the account's own service doesn't do
 };
 
 } // namespace bulkhead

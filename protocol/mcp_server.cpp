@@ -97,12 +97,12 @@ std::string resource_list_result(const answer_form& form, const resource_page& p
   }
   for (const auto& each : page.entries) {
     entries += entries.empty() ? "" : ",";
-    entries += fmt::format(R"({{"uri":{},"name":{},"mimeType":{},"size":{}}})",
-                           json_quote(each.uri), json_quote(each.name), json_quote(each.mime_type),
-                           each.bytes);
+    entries +=
+        fmt::format(R"({{"uri":{},"name":{},"mimeType":{},"size":{}}})", json_quote(each.uri),
+                    json_quote(each.name), json_quote(each.mime_type), each.bytes);
   }
-  auto next = page.next.empty() ? std::string{}
-                                : fmt::format(R"(,"nextCursor":{})", json_quote(page.next));
+  auto next =
+      page.next.empty() ? std::string{} : fmt::format(R"(,"nextCursor":{})", json_quote(page.next));
   return finish(fmt::format(R"("resources":[{}]{})", entries, next), form.modern,
                 cache_scope::personal);
 }

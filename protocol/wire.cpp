@@ -342,8 +342,9 @@ parsed_frame parse_guest_frame(std::string_view line, const limits& bounds) {
   if (type == "started") {
     return parse_started(*frame, bounds);
   }
-  return fail(errc::malformed,
-              "a frame: \"type\" must be ready, started, stdout, stderr, rpc_request, artifact or done");
+  return fail(
+      errc::malformed,
+      "a frame: \"type\" must be ready, started, stdout, stderr, rpc_request, artifact or done");
 }
 
 } // namespace bulkhead

@@ -100,9 +100,10 @@ TEST(settings, what_runs_leave) {
   ASSERT_TRUE(result);
   EXPECT_EQ(result->spill, 1024 * mebibyte);
   EXPECT_EQ(result->artifacts, 0U);
-  EXPECT_EQ(refusal({{"MCP_BRIDGE_SPILL", "much"}}),
-            "MCP_BRIDGE_SPILL=\"much\" can't be used: expected a size, e.g. 64m or 1g, or 0 to keep "
-            "no output");
+  EXPECT_EQ(
+      refusal({{"MCP_BRIDGE_SPILL", "much"}}),
+      "MCP_BRIDGE_SPILL=\"much\" can't be used: expected a size, e.g. 64m or 1g, or 0 to keep "
+      "no output");
 }
 
 TEST(settings, an_empty_variable_is_unset) {
@@ -131,9 +132,9 @@ TEST(settings, an_error_names_variable_value_and_expectation) {
             "MCP_BRIDGE_PIDS=\"5\" can't be used: expected a whole number from 16 to 32768");
   EXPECT_EQ(refusal({{"MCP_BRIDGE_STRICT", "maybe"}}),
             "MCP_BRIDGE_STRICT=\"maybe\" can't be used: expected 1, 0, true, false, yes or no");
-  EXPECT_EQ(
-      refusal({{"MCP_BRIDGE_RUNTIME", "\x1b[31m"}}),
-      "MCP_BRIDGE_RUNTIME=\"?[31m\" can't be used: expected podman, docker, oci or an absolute path");
+  EXPECT_EQ(refusal({{"MCP_BRIDGE_RUNTIME", "\x1b[31m"}}),
+            "MCP_BRIDGE_RUNTIME=\"?[31m\" can't be used: expected podman, docker, oci or an "
+            "absolute path");
 }
 
 TEST(settings, takes_a_profile_for_an_image) {
