@@ -44,6 +44,7 @@ struct fixture : test_coordinator_fixture<actor_config> {
   template <class Answer, class... What>
   expected<Answer> ask(What&&... what) {
     auto& asking = deref<caf::event_based_actor>(writer);
+    asking.context(nullptr); // the test isn't a worker, and the one that ran it last is gone
     auto answer = std::make_shared<expected<Answer>>(fail(errc::timeout, "no answer"));
     asking.request(store, 10s, std::forward<What>(what)...)
         .then([answer](Answer& value) { *answer = std::move(value); },
