@@ -10,7 +10,7 @@ namespace {
 
 task<expected<container_record>>
 start_by_command(driver_context& context, const runtime_facts& facts, container_request request,
-                 cgroup_limits limits, std::vector<std::string> command, child_owner_actor owner) {
+                 cgroup_limits limits, std::vector<std::string> command, stdio_owner owner) {
   auto ready = co_await ready_to_launch(context, facts);
   if (!ready) {
     co_return tl::unexpected{ready.error()};
@@ -21,12 +21,15 @@ start_by_command(driver_context& context, const runtime_facts& facts, container_
     co_return tl::unexpected{launch.error()};
   }
   completion<expected<child_started>> spawned{[&context, &launch, &owner](auto done) {
-    context.services.spawn(std::move(launch->process), std::move(owner), std::move(done));
+    context.services.spawn(std::move(launch->process), owner.actor, std::move(done));
   }};
   auto child = co_await spawned;
   if (!child) {
     remove_cgroups(*context.host.cgroups, launch->handle.cgroups);
     co_return tl::unexpected{child.error()};
+  }
+  if (owner.probe != nullptr) {
+    context.sessions[child->id] = owner.probe;
   }
   container_record record;
   record.handle = std::move(launch->handle);
@@ -42,7 +45,7 @@ start_by_command(driver_context& context, const runtime_facts& facts, container_
 
 task<expected<container_record>>
 start_container(driver_context& context, const runtime_facts& facts, container_request request,
-                cgroup_limits limits, std::vector<std::string> command, child_owner_actor owner) {
+                cgroup_limits limits, std::vector<std::string> command, stdio_owner owner) {
   auto start = facts.report.driver == rest_driver ? start_by_rest : start_by_command;
   auto result = co_await start(context, facts, std::move(request), limits, std::move(command),
                                std::move(owner));

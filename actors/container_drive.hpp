@@ -12,12 +12,12 @@ namespace bulkhead {
 inline constexpr const char* cli_driver = "cli";
 inline constexpr const char* rest_driver = "rest";
 
-/// Starts a container that runs `command`; `owner` (null: the driver itself) gets the events of the
-/// child whose stdio is the program's. Errors: unavailable or invalid_argument; then nothing is
+/// Starts a container that runs `command`; `owner` gets the events of the child whose stdio is the
+/// program's. Errors: unavailable or invalid_argument; then nothing is
 /// left.
 task<expected<container_record>>
 start_container(driver_context& context, const runtime_facts& facts, container_request request,
-                cgroup_limits limits, std::vector<std::string> command, child_owner_actor owner);
+                cgroup_limits limits, std::vector<std::string> command, stdio_owner owner);
 
 /// Sets the exact limits where they could not be set before; see confine_run_cgroups.
 expected<void> confine_container(driver_context& context, const runtime_facts& facts,

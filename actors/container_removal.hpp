@@ -20,6 +20,13 @@ struct container_record {
   std::uint64_t service = 0; ///< which of podman's services has made it; 0: none
 };
 
+/// Who gets the events of the child whose stdio is a container's: an actor, or one of the driver's
+/// probes, which is made known to the driver before the first event.
+struct stdio_owner {
+  child_owner_actor actor;
+  probe_session* probe = nullptr;
+};
+
 /// Ends a container and removes all of it: its process, the engine's and the OCI runtime's records,
 /// and its cgroups. Costs no process when the command line has ended by itself and nothing is left.
 /// Idempotent. `thorough`: looks for what is left even where the engine knows of nothing. Errors:

@@ -149,8 +149,9 @@ task<expected<container_handle>> container_runtime_state::create(container_reque
   }
   std::vector<std::string> command = {"python3", "-I", "-S", "/ipc/entrypoint.py"};
   auto limits = configured_limits(context.env->config);
+  stdio_owner stdio{std::move(owner), nullptr};
   auto record = co_await start_container(context, **found, std::move(request), limits,
-                                         std::move(command), std::move(owner));
+                                         std::move(command), std::move(stdio));
   if (!record) {
     // The loss of a service says nothing of the engine.
     bool by_rest = (*found)->report.driver == rest_driver;

@@ -138,6 +138,8 @@ void invocation_state::lost(sandbox_lost& loss) {
   }
   switch (loss.reason.code) {
   case errc::closed:
+    // Which is what it means to the client when no other takes the run.
+    loss.reason.code = errc::runtime_lost;
     try_another(std::move(loss.reason));
     return;
   case errc::none:

@@ -52,14 +52,13 @@ task<expected<void>> probe_session::start(cgroup_limits limits) {
   std::vector<std::string> command = {"python3", "-I", "-S", "/ipc/bulkhead_probe.py"};
   record_.handle.id = id;
   container_request request{id, std::move(*folder)};
-  child_owner_actor driver;
+  stdio_owner stdio{{}, this};
   auto started = co_await start_container(context_, facts_, std::move(request), limits,
-                                          std::move(command), std::move(driver));
+                                          std::move(command), std::move(stdio));
   if (!started) {
     co_return tl::unexpected{started.error()};
   }
   record_ = std::move(*started);
-  context_.sessions[record_.handle.child] = this;
   co_return expected<void>{};
 }
 

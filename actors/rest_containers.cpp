@@ -21,7 +21,7 @@ constexpr int max_attempts = 6;
 class rest_start {
 public:
   rest_start(driver_context& context, const runtime_facts& facts, container_request request,
-             cgroup_limits limits, child_owner_actor owner)
+             cgroup_limits limits, stdio_owner owner)
       : context_{context}, facts_{facts}, owner_{std::move(owner)} {
     record_.handle.id = std::move(request.id);
     record_.handle.name = container_name(record_.handle.id);
@@ -44,6 +44,7 @@ public:
     if (started) {
       co_return record_;
     }
+    context_.sessions.erase(record_.handle.child);
     if (record_.service != 0) {
       auto removed = co_await remove_by_rest(context_, facts_, record_);
       if (!removed) {
@@ -97,7 +98,7 @@ private:
     stream_request request{link_->socket, link_->targets.attach(name), link_->targets.state(name),
                            link_->targets.remove(name)};
     completion<expected<child_started>> attached{[this, &request](auto done) {
-      context_.services.attach(std::move(request), owner_, std::move(done));
+      context_.services.attach(std::move(request), owner_.actor, std::move(done));
     }};
     auto child = co_await attached;
     if (!child) {
@@ -105,6 +106,9 @@ private:
           explain_service_failure("attach to a sandbox", context_.host, child.error().message)};
     }
     record_.handle.child = child->id;
+    if (owner_.probe != nullptr) {
+      context_.sessions[child->id] = owner_.probe;
+    }
     target = link_->targets.start(name);
     auto started = co_await post(std::move(target));
     co_return started;
@@ -128,7 +132,7 @@ private:
 
   driver_context& context_;
   const runtime_facts& facts_;
-  child_owner_actor owner_;
+  stdio_owner owner_;
   container_record record_;
   std::optional<rest_link> link_;
 };
@@ -181,7 +185,7 @@ task<bool> delete_until_gone(driver_context& context, const runtime_facts& facts
 task<expected<container_record>> start_by_rest(driver_context& context, const runtime_facts& facts,
                                                container_request request, cgroup_limits limits,
                                                std::vector<std::string> command,
-                                               child_owner_actor owner) {
+                                               stdio_owner owner) {
   rest_start work{context, facts, std::move(request), limits, std::move(owner)};
   auto result = co_await work.run(std::move(command));
   co_return result;

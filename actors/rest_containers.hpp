@@ -14,8 +14,7 @@ namespace bulkhead {
 /// driver) gets its events. Errors: unavailable or invalid_argument; then nothing is left.
 task<expected<container_record>> start_by_rest(driver_context& context, const runtime_facts& facts,
                                                container_request request, cgroup_limits limits,
-                                               std::vector<std::string> command,
-                                               child_owner_actor owner);
+                                               std::vector<std::string> command, stdio_owner owner);
 
 /// Ends a container and removes all of it, as `remove_container` does; by the engine's command only
 /// where the service is at its wits' end or has lost the container.
