@@ -15,6 +15,7 @@ namespace fs = std::filesystem;
 struct oci_fixture : driver_fixture {
   oci_fixture() {
     env.config.runtime = "oci";
+    env.config.driver.clear();
     install("catatonit");
     oci.serve(*script);
   }
