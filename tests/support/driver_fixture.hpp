@@ -55,6 +55,7 @@ struct driver_fixture : test_coordinator_fixture<actor_config> {
     env.runtime_dir = root + "/run/bulkhead";
     env.home = root + "/home";
     env.config.state_dir = root + "/home/MCPs";
+    env.config.driver = "cli";
     env.variable = [this](std::string_view name) -> std::optional<std::string> {
       auto found = variables.find(std::string{name});
       return found == variables.end() ? std::nullopt : std::optional{found->second};
