@@ -38,13 +38,14 @@ struct rest_fixture : driver_fixture {
                       [&](const auto& line) { return mentions(line, part); }));
   }
 
-  fake_service service{engine};
+  fake_service service{engine, cgroups};
 };
 
 /// A socket of this account's that nobody in this process listens on; the script answers for it.
 struct users_socket_fixture : rest_fixture {
   users_socket_fixture() {
-    host.uid = ::getuid();
+    // Root's driver would be rootful.
+    host.uid = ::geteuid() != 0 ? ::geteuid() : host.uid;
     service.users_own = true;
     std::filesystem::create_directories(root + "/xdg/podman");
     path = root + "/xdg/podman/podman.sock";
@@ -54,7 +55,7 @@ struct users_socket_fixture : rest_fixture {
     path.copy(address.sun_path, path.size());
     descriptor = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     CAF_REQUIRE(::bind(descriptor, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
-    env.config.allow_rootful = true;
+    CAF_REQUIRE(::chown(path.c_str(), host.uid, static_cast<gid_t>(-1)) == 0);
   }
   ~users_socket_fixture() { ::close(descriptor); }
 
@@ -94,6 +95,7 @@ CAF_TEST(a_service_that_does_not_start_is_done_without_unless_it_is_asked_for) {
   auto found = ensure();
   CAF_REQUIRE(found.value);
   CAF_CHECK_EQUAL(found.value->driver, "cli");
+  stop_driver();
   env.config.driver = "rest";
   make_driver();
   auto refused = ensure();
@@ -148,6 +150,7 @@ CAF_TEST(the_accounts_own_service_is_left_where_it_starts_no_sandbox_and_that_is
 
 CAF_TEST(only_a_delegated_cgroup_is_better_than_the_accounts_own_service) {
   use_cgroup_v1({"memory", "pids"});
+  engine.limits = {{"memory", "536870912"}, {"memsw", "536870912"}, {"pids", "128"}};
   make_driver();
   auto handle = create();
   CAF_CHECK_EQUAL(services(), 1u);
@@ -204,21 +207,6 @@ CAF_TEST(in_a_delegated_cgroup_each_container_gets_its_own_limits) {
   use_cgroup_v1({"memory", "pids", "cpu"});
   engine.limits = {{"memory", "536870912"}, {"memsw", "536870912"}, {"pids", "128"}};
   env.config.cpus = 0.5;
-  // As the OCI runtime does at the start.
-  auto answer = script->answer;
-  script->answer = [&, answer](const socket_request& request) {
-    if (request.target.ends_with("/init")) {
-      for (const auto& folder : service_spec().cgroups) {
-        cgroups->folders.insert(folder + "/" + engine.containers[container_in(request.target)].cid);
-      }
-    }
-    if (request.method == "DELETE") {
-      for (const auto& folder : service_spec().cgroups) {
-        cgroups->folders.erase(folder + "/" + engine.containers[container_in(request.target)].cid);
-      }
-    }
-    return answer(request);
-  };
   make_driver();
   auto handle = create();
   const auto outer = service_spec().cgroups;
@@ -246,6 +234,7 @@ CAF_TEST(a_step_that_is_refused_leaves_nothing_and_tells_why) {
     CAF_CHECK(made.failure.code == errc::unavailable);
     CAF_CHECK(mentions(made.failure.message, "podman's service: it can't be done now"));
     CAF_CHECK(engine.containers.empty());
+    stop_driver();
   }
 }
 

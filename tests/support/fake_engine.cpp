@@ -178,12 +178,6 @@ void fake_engine::forget(const fake_container& container) {
 
 void fake_engine::start(const scripted_child& child) {
   const auto& spec = child.spec();
-  if (has(spec.argv, "service")) {
-    // Without one of its own (see fake_service) the command line has to do.
-    child.err("Error: unrecognized command `podman system service`\n");
-    child.exit(125);
-    return;
-  }
   auto runtime = value_of(spec.argv, "--runtime");
   if (auto found = refusing.find(runtime); found != refusing.end()) {
     child.err(found->second.err);

@@ -113,6 +113,11 @@ expected<socket_answer> fake_service::answer(command_script& script,
   if (request.target.ends_with("/start")) {
     return start(script, name);
   }
+  if (request.target.ends_with("/init")) {
+    for (const auto& folder : cgroups_of(script, engine_.containers.at(name).cid)) {
+      cgroups_->folders.insert(folder);
+    }
+  }
   if (request.target.ends_with("/json")) {
     return socket_answer{
         200, json{{"State", {{"Status", state}, {"OOMKilled", out_of_memory}}}}.dump(), "4.3.1"};
@@ -145,9 +150,24 @@ socket_answer fake_service::start(command_script& script, const std::string& nam
   return {204, {}, "4.3.1"};
 }
 
+/// Those that the OCI runtime makes below the service's.
+std::vector<std::string> fake_service::cgroups_of(command_script& script,
+                                                  const std::string& cid) const {
+  std::vector<std::string> result;
+  if (process != 0) {
+    for (const auto& folder : script.children[process - 1].spec().cgroups) {
+      result.push_back(folder + "/" + cid);
+    }
+  }
+  return result;
+}
+
 socket_answer fake_service::remove(command_script& script, const std::string& name) {
   auto container = engine_.containers.at(name);
   engine_.containers.erase(name);
+  for (const auto& folder : cgroups_of(script, container.cid)) {
+    cgroups_->folders.erase(folder);
+  }
   std::filesystem::remove_all(engine_.storage() + "/" + container.cid);
   if (container.child != 0) {
     script.children[container.child - 1].exit(137);

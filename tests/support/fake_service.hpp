@@ -15,7 +15,8 @@ namespace bulkhead::testing {
 /// that commands find them, too.
 class fake_service {
 public:
-  explicit fake_service(fake_engine& engine) : engine_{engine} {}
+  fake_service(fake_engine& engine, std::shared_ptr<fake_cgroups> cgroups)
+      : engine_{engine}, cgroups_{std::move(cgroups)} {}
 
   /// Puts itself in front of the engine behind the script; after the engine.
   void serve(command_script& script);
@@ -42,7 +43,10 @@ private:
   socket_answer remove(command_script& script, const std::string& name);
   void probe(const scripted_child& child, const std::string& name, const std::string& line);
 
+  std::vector<std::string> cgroups_of(command_script& script, const std::string& cid) const;
+
   fake_engine& engine_;
+  std::shared_ptr<fake_cgroups> cgroups_;
 };
 
 /// The name in a target like "/v4.3.1/libpod/containers/NAME/start".
