@@ -36,25 +36,44 @@ public:
       co_return tl::unexpected{plan.error()};
     }
     auto body = create_body(facts_.engine, *plan);
-    auto created = co_await create(std::move(body));
-    auto started = created;
-    if (created) {
-      started = co_await start();
+    auto started = co_await try_to_start(body);
+    if (!started && lost_before_its_start()) {
+      started = co_await try_to_start(body);
     }
-    if (started) {
-      co_return record_;
+    if (!started) {
+      co_return tl::unexpected{started.error()};
     }
-    context_.sessions.erase(record_.handle.child);
-    if (record_.service != 0) {
+    co_return record_;
+  }
+
+private:
+  /// Nobody has heard of the container when its service went: another can make it.
+  bool lost_before_its_start() const {
+    return record_.service != 0 && record_.handle.child == 0 &&
+           !context_.rest->is_current(record_.service);
+  }
+
+  task<expected<void>> try_to_start(std::string body) {
+    co_await context_.rest->wait_for_turn();
+    auto done = co_await create(std::move(body));
+    if (done) {
+      auto target = link_->targets.init(record_.handle.name);
+      done = co_await post(std::move(target));
+    }
+    context_.rest->end_turn();
+    if (done) {
+      done = co_await start();
+    }
+    if (!done && record_.service != 0) {
+      context_.sessions.erase(record_.handle.child);
       auto removed = co_await remove_by_rest(context_, facts_, record_);
       if (!removed) {
         context_.env->log->warn("{}", removed.error().message);
       }
     }
-    co_return tl::unexpected{started.error()};
+    co_return done;
   }
 
-private:
   task<expected<void>> create(std::string body) {
     for (bool again : {true, false}) {
       auto link = co_await context_.rest->ensure(facts_);
@@ -80,6 +99,8 @@ private:
   }
 
   expected<void> take_id(const std::string& id) {
+    record_.handle.cgroups.clear();
+    record_.outer_cgroups.clear();
     for (const auto& folder : link_->cgroups) {
       record_.outer_cgroups.push_back(folder);
       record_.handle.cgroups.push_back(folder + "/" + id);
@@ -90,11 +111,6 @@ private:
 
   task<expected<void>> start() {
     const auto& name = record_.handle.name;
-    auto target = link_->targets.init(name);
-    auto made = co_await post(std::move(target));
-    if (!made) {
-      co_return made;
-    }
     stream_request request{link_->socket, link_->targets.attach(name), link_->targets.state(name),
                            link_->targets.remove(name)};
     completion<expected<child_started>> attached{[this, &request](auto done) {
@@ -109,7 +125,7 @@ private:
     if (owner_.probe != nullptr) {
       context_.sessions[child->id] = owner_.probe;
     }
-    target = link_->targets.start(name);
+    auto target = link_->targets.start(name);
     auto started = co_await post(std::move(target));
     co_return started;
   }

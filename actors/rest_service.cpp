@@ -239,6 +239,23 @@ void rest_service::lost(std::uint64_t number) {
   }
 }
 
+task<void> rest_service::wait_for_turn() {
+  if (std::exchange(making_, true)) {
+    completion<bool> turn{[this](auto done) { turns_.push_back(std::move(done)); }};
+    co_await turn;
+  }
+}
+
+void rest_service::end_turn() {
+  if (turns_.empty()) {
+    making_ = false;
+    return;
+  }
+  auto next = std::move(turns_.front());
+  turns_.pop_front();
+  next(true);
+}
+
 bool rest_service::leave_users_own() {
   bool users = current_ && child_ == 0;
   if (users) {
@@ -272,6 +289,9 @@ bool rest_service::take(const child_exited& exit) {
     return false;
   }
   child_ = 0;
+  context_.env->log->info("podman's service ended with {}: {}", exit.exit_code,
+                          engine_complaint(complaint_));
+  context_.env->log->debug("the last it said: {}", complaint_);
   if (current_) {
     lost(current_->number);
   }

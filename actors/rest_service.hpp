@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <optional>
 #include <string>
@@ -50,6 +51,11 @@ public:
   /// Is it still the one in use?
   bool is_current(std::uint64_t number) const { return current_ && current_->number == number; }
 
+  /// podman 4.3's service ends in a fault of its own, or mistakes the account's sub-uids, when it
+  /// makes several containers at the same time. Who makes one waits for its turn, and ends it.
+  task<void> wait_for_turn();
+  void end_turn();
+
   /// Did the kernel kill something in a container of the instance's own service in the last
   /// seconds? Its monitors note that in the service's folder; told once.
   bool take_out_of_memory_note();
@@ -76,6 +82,8 @@ private:
   bool connecting_ = false;
   std::vector<std::function<void(expected<rest_link>)>> waiting_;
   std::uint64_t last_number_ = 0;
+  bool making_ = false;
+  std::deque<std::function<void(bool)>> turns_; ///< one for each sandbox that boots, at the most
   // The instance's own.
   child_id child_ = 0; ///< 0: none runs
   std::string complaint_;

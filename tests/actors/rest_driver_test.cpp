@@ -334,6 +334,45 @@ CAF_TEST(a_death_that_nobody_has_noticed_costs_no_run) {
   CAF_CHECK(destroy(handle).value);
 }
 
+CAF_TEST(a_service_that_dies_while_it_makes_a_container_costs_no_run) {
+  make_driver();
+  CAF_REQUIRE(ensure().value);
+  auto answer = script->answer;
+  bool died = false;
+  script->answer = [&](const socket_request& request) -> expected<socket_answer> {
+    if (request.target.ends_with("/init") && !std::exchange(died, true)) {
+      answer(request);
+      service.die(*script);
+      return fail(errc::runtime_lost, "the connection broke");
+    }
+    return answer(request);
+  };
+  auto handle = create();
+  CAF_CHECK_EQUAL(services(), 2u);
+  CAF_CHECK(destroy(handle).value);
+  CAF_CHECK(engine.containers.empty());
+}
+
+CAF_TEST(containers_are_made_one_after_the_other) {
+  make_driver();
+  CAF_REQUIRE(ensure().value);
+  script->requests.clear();
+  std::vector<std::shared_ptr<answered<container_handle>>> made;
+  for (char id : {'a', 'b', 'c'}) {
+    auto folder = env.runtime_dir + "/" + id;
+    std::filesystem::create_directories(folder);
+    made.push_back(ask<container_handle>(create_atom::value,
+                                         container_request{std::string(32, id), folder}, owner()));
+  }
+  pass_until([&] { return made[0]->value && made[1]->value && made[2]->value; });
+  int making = 0;
+  for (const auto& line : script->requests) {
+    making += line.ends_with("/create") ? 1 : line.ends_with("/init") ? -1 : 0;
+    CAF_CHECK(making == 0 || making == 1);
+  }
+  CAF_CHECK_EQUAL(requests("/init"), 3u);
+}
+
 CAF_TEST(what_was_found_outlives_a_service) {
   make_driver();
   CAF_REQUIRE(ensure().value);

@@ -334,8 +334,9 @@ class Bench:
         begin, finished, replies = time.perf_counter(), 0, []
         while time.perf_counter() < begin + SUSTAINED_SECONDS:
             replies += [client.start_run("pass") for _ in range(in_flight - len(replies))]
-            if replies.pop(0).result()["structuredContent"]["status"] != "success":
-                raise RuntimeError("a run failed")
+            answer = replies.pop(0).result(120)["structuredContent"]
+            if answer["status"] != "success":
+                raise RuntimeError(f"a run failed: {answer}")
             finished += 1
         rate = finished / (time.perf_counter() - begin)
         for reply in replies:
