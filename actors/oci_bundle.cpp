@@ -149,13 +149,20 @@ std::vector<oci_container> noted_containers(const std::string& folder) {
 void note_memory_kills(const driver_context& context, const std::string& folder) {
   std::int32_t pid = 0;
   std::istringstream{read_small_file(pid_file(folder)).value_or("")} >> pid;
+  if (pid == 0) {
+    // The file is written when the program runs, which may be ready sooner; the notes come before.
+    for (const auto& container : noted_containers(folder)) {
+      pid = container.pid;
+    }
+  }
   std::string text;
   for (const auto& counter : kill_counters(context.host, pid)) {
     text += fmt::format("{} {}\n", counted(counter, "oom_kill").value_or(0), counter);
   }
-  if (auto written = write_small_file(kills_file(folder), text, 0600); !written) {
+  auto written = write_small_file(kills_file(folder), text, 0600);
+  if (!written || text.empty()) {
     context.env->log->warn("a sandbox that runs out of memory won't be told as such: {}",
-                           written.error().message);
+                           written ? "its cgroup is unknown" : written.error().message);
   }
 }
 

@@ -243,6 +243,18 @@ CAF_TEST(running_out_of_memory_is_what_the_cgroup_counts) {
   CAF_CHECK(classify(handle, 137).reason.code == errc::out_of_memory);
 }
 
+CAF_TEST(running_out_of_memory_is_told_also_if_the_program_was_ready_before_the_pid_file) {
+  use_delegated_cgroups();
+  make_driver();
+  auto handle = create();
+  fs::remove(handle.folder + "/pid");
+  CAF_CHECK(confine(handle).value);
+  auto cgroup = oci.cgroup_of(latest());
+  oci.end(*script, handle.child, 137);
+  oci.count_kills(cgroup, 1);
+  CAF_CHECK(classify(handle, 137).reason.code == errc::out_of_memory);
+}
+
 CAF_TEST(where_the_cgroup_went_with_its_last_process_the_one_above_tells) {
   use_systemd();
   make_driver();
