@@ -9,7 +9,9 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <cstring>
+#include <thread>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -19,8 +21,13 @@
 
 namespace bulkhead {
 
+using namespace std::chrono_literals;
+
 namespace {
 
+/// Others hold it for milliseconds, unless they hang.
+constexpr auto lock_patience = 2s;
+constexpr auto lock_pause = 2ms;
 /// Two numbers of 20 digits, a space between them and a newline.
 constexpr std::size_t record_size = 42;
 
@@ -84,11 +91,17 @@ artifact_usage measure_run(int folder) {
 expected<artifact_guard> artifact_guard::take(unique_descriptor root) {
   unique_descriptor lock{
       ::openat(root.get(), "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600)};
-  int done = -1;
-  while (lock && (done = ::flock(lock.get(), LOCK_EX)) != 0 && errno == EINTR) {
-  }
-  if (done != 0) {
+  if (!lock) {
     return fail(errc::unavailable, std::strerror(errno));
+  }
+  for (auto waited = 0ms; ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0; waited += lock_pause) {
+    if (errno != EWOULDBLOCK && errno != EINTR) {
+      return fail(errc::unavailable, std::strerror(errno));
+    }
+    if (waited >= lock_patience) {
+      return fail(errc::unavailable, "another process keeps its lock (artifacts/lock)");
+    }
+    std::this_thread::sleep_for(lock_pause);
   }
   artifact_guard held{std::move(root), std::move(lock)};
   if (!held.read_record()) {

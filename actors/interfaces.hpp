@@ -323,6 +323,7 @@ struct session_lease {
   std::uint64_t number = 0;         ///< of this lease, so that a stale release is told
   std::vector<std::string> servers; ///< that the session may call, raw names
   sandbox_actor sandbox;            ///< where it lives; null: it has yet to be made
+  bool reset = false;               ///< the run is to begin in another, and end this one
   friend bool operator==(const session_lease&, const session_lease&) = default;
 };
 
@@ -332,6 +333,9 @@ using python_sessions_actor = caf::typed_actor<
     /// another owner or unknown: alike), denied (other servers than the session has), overloaded,
     /// timeout.
     caf::replies_to<lease_atom, session_claim>::with<session_lease>,
+    /// A run with a lease begins, so that a new session takes its place now: the one unused for
+    /// longest ends if there are too many.
+    caf::reacts_to<taken_atom>,
     /// The run of this session under this lease is over; the interpreter lives on in the sandbox,
     /// or the session is lost (null). Also done, as lost, when who claimed it dies.
     caf::reacts_to<release_atom, std::string, std::uint64_t, sandbox_actor>>;

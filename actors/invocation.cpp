@@ -76,6 +76,9 @@ void invocation_state::begin(const catalogue_ptr& all) {
       answer.servers.push_back(entry.name);
     }
   }
+  if (request.session) {
+    enter_session();
+  }
   send_to(goes_on() ? request.session->sandbox : context.make_sandbox(true));
   // Servers start while the container boots.
   for (auto& [server, to] : links) {
@@ -87,6 +90,16 @@ void invocation_state::send_to(sandbox_actor which) {
   sandbox = std::move(which);
   self->monitor(sandbox);
   self->send(sandbox, execute_atom::value, what, sandbox_owner_actor{self});
+}
+
+/// Only now that the run begins may it cost a session what it holds.
+void invocation_state::enter_session() {
+  auto& lease = *request.session;
+  if (lease.reset && lease.sandbox) {
+    self->send(lease.sandbox, end_atom::value);
+    lease.sandbox = nullptr;
+  }
+  self->send(context.sessions(), taken_atom::value);
 }
 
 /// Does this run go on in an interpreter that ran code before?
@@ -190,7 +203,8 @@ void invocation_state::leave_session() {
   const auto& lease = *request.session;
   if (session_kept) {
     answer.session = lease.handle;
-  } else if (answer.failure && due != std::chrono::steady_clock::time_point{}) {
+  } else if (answer.failure && answer.status != run_status::session_lost &&
+             (goes_on() || due != std::chrono::steady_clock::time_point{})) {
     answer.failure->message += "; the session and what it held are lost";
   }
   self->send(context.sessions(), release_atom::value, lease.handle, lease.number,
@@ -200,6 +214,7 @@ void invocation_state::leave_session() {
 void invocation_state::finish(run_status status) {
   now = phase::over;
   log_tallies();
+  answer.status = status;
   if (request.session) {
     leave_session();
   }
@@ -207,7 +222,6 @@ void invocation_state::finish(run_status status) {
     self->send(call.client, cancel_atom::value, call.call);
   }
   calls.clear();
-  answer.status = status;
   answer.out = out.take();
   answer.err = err.take();
   answer.duration_ms = static_cast<std::uint64_t>(

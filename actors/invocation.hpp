@@ -80,6 +80,7 @@ struct invocation_state {
   void stop_code(run_status status, error reason);
   void finish(run_status status);
   bool goes_on() const;
+  void enter_session();
   void leave_session();
   void take_output(guest_output& output);
   void dealt_with_call();

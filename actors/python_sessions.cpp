@@ -71,7 +71,9 @@ caf::result<session_lease> python_sessions_state::open(const session_claim& what
     return to_caf(errc::overloaded,
                   "sessions are switched off here (MCP_BRIDGE_SESSIONS is 0); run without session");
   }
-  if (sessions.size() >= most && !make_room()) {
+  auto running = std::count_if(sessions.begin(), sessions.end(),
+                               [](const auto& each) { return each.second.lease != 0; });
+  if (static_cast<std::size_t>(running) >= most) {
     return to_caf(errc::overloaded, fmt::format("all {} sessions are running code; try again when "
                                                 "one is idle, or raise MCP_BRIDGE_SESSIONS",
                                                 most));
@@ -82,8 +84,8 @@ caf::result<session_lease> python_sessions_state::open(const session_claim& what
   return lend(made, what, self->current_sender());
 }
 
-/// Ends the idle session that was unused for longest.
-bool python_sessions_state::make_room() {
+/// The idle session that was unused for longest.
+python_sessions_state::sessions_map::iterator python_sessions_state::longest_idle() {
   auto oldest = sessions.end();
   for (auto it = sessions.begin(); it != sessions.end(); ++it) {
     if (it->second.lease == 0 &&
@@ -91,24 +93,26 @@ bool python_sessions_state::make_room() {
       oldest = it;
     }
   }
-  if (oldest == sessions.end()) {
-    return false;
+  return oldest;
+}
+
+void python_sessions_state::make_room() {
+  while (sessions.size() > env->config.sessions) {
+    auto oldest = longest_idle();
+    if (oldest == sessions.end()) {
+      return;
+    }
+    env->log->info("session {}: ends to make room for another", oldest->first.substr(0, 8));
+    lose(oldest);
   }
-  env->log->info("session {}: ends to make room for another", oldest->first.substr(0, 8));
-  lose(oldest);
-  return true;
 }
 
 session_lease python_sessions_state::lend(sessions_map::iterator to, const session_claim& what,
                                           const caf::strong_actor_ptr& holder) {
   auto& which = to->second;
-  if (what.reset && which.sandbox) {
-    self->send(which.sandbox, end_atom::value);
-    which.sandbox = nullptr;
-  }
   which.lease = ++last_lease;
   which.holder = watch(holder);
-  return {to->first, which.lease, which.servers, which.sandbox};
+  return {to->first, which.lease, which.servers, which.sandbox, what.reset};
 }
 
 caf::actor_addr python_sessions_state::watch(const caf::strong_actor_ptr& holder) {
@@ -143,6 +147,7 @@ void python_sessions_state::release(const std::string& handle, std::uint64_t lea
   which.holder = nullptr;
   which.last_used = self->clock().now();
   lend_to_next(found);
+  make_room();
 }
 
 void python_sessions_state::lend_to_next(sessions_map::iterator which) {
@@ -202,6 +207,7 @@ python_sessions_impl_actor::behavior_type python_sessions_state::make_behavior()
   self->set_down_handler([this](const caf::down_msg& down) { actor_died(down.source); });
   return {
       [this](lease_atom, session_claim& what) { return claim(what); },
+      [this](taken_atom) { make_room(); },
       [this](release_atom, const std::string& handle, std::uint64_t lease,
              const sandbox_actor& sandbox) { release(handle, lease, sandbox); },
       [this](tick_atom) { refuse_late_claims(); },

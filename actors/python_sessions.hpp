@@ -50,11 +50,12 @@ struct python_sessions_state {
     time_point last_used{};
     std::deque<waiting_claim> waiting;
   };
-  using sessions_map = std::map<std::string, session>;
+  using sessions_map = std::map<std::string, session>; ///< by handle
 
   caf::result<session_lease> claim(session_claim& what);
   caf::result<session_lease> open(const session_claim& what);
-  bool make_room();
+  sessions_map::iterator longest_idle();
+  void make_room();
   session_lease lend(sessions_map::iterator to, const session_claim& what,
                      const caf::strong_actor_ptr& holder);
   caf::actor_addr watch(const caf::strong_actor_ptr& holder);

@@ -37,7 +37,9 @@ expected<void> make_folder(const std::string& path, mode_t mode) {
   struct stat info {};
   if (::lstat(path.c_str(), &info) != 0 || !S_ISDIR(info.st_mode) || info.st_uid != ::geteuid()) {
     return fail(errc::unavailable,
-                fmt::format("use \"{}\": it isn't a folder of this account; remove it", path));
+                fmt::format("use \"{}\": it isn't a folder of this account; move it away, or set "
+                            "MCP_BRIDGE_STATE_DIR to another folder",
+                            path));
   }
   return {};
 }

@@ -96,6 +96,31 @@ tl::expected<void, rpc_refusal> read_progress_token(const json_outline& meta, mc
   return {};
 }
 
+/// The text with U+FFFD in place of each escape of half a surrogate pair.
+std::string without_half_pairs(std::string_view text) {
+  std::string result;
+  result.reserve(text.size());
+  while (!text.empty()) {
+    auto plain = std::min(text.find('\\'), text.size());
+    result += text.substr(0, plain);
+    text.remove_prefix(plain);
+    if (text.empty()) {
+      break;
+    }
+    auto length = read_json_escape(text, 0).length;
+    constexpr std::size_t unicode_escape = 6;
+    if (length == 0 && text.substr(1, 1) == "u") {
+      result += "\\ufffd";
+      length = unicode_escape;
+    } else {
+      length = std::max<std::size_t>(length, 1);
+      result += text.substr(0, length);
+    }
+    text.remove_prefix(std::min(length, text.size()));
+  }
+  return result;
+}
+
 } // namespace
 
 std::string_view negotiate_revision(std::string_view requested) {
@@ -171,6 +196,13 @@ rpc_refusal missing_protocol_version() {
 rpc_refusal explain_unreadable(std::string_view text, const error& reason,
                                const scan_limits& bounds, std::string& id) {
   auto outline = scan_json(text, bounds);
+  std::string mended;
+  if (!outline && outline.error().code == errc::malformed) {
+    // JSON's grammar allows half a surrogate pair, and common writers make it of broken text: its
+    // sender gets the reason rather than no answer to its id.
+    mended = without_half_pairs(text);
+    outline = scan_json(mended, bounds);
+  }
   if (!outline) {
     auto code = reason.code == errc::too_large ? rpc_code::invalid_request : rpc_code::parse_error;
     return {code, reason.message, {}};

@@ -45,7 +45,7 @@ std::uint64_t lost_count(const run_answer& run) {
 std::string lost_causes(const run_answer& run) {
   std::string text;
   for (const auto& each : run.artifacts_lost) {
-    text += fmt::format("{}{} {}", text.empty() ? "" : "; ", each.count, each.why);
+    text += fmt::format("{}{} ({})", text.empty() ? "" : "; ", each.count, each.why);
   }
   return text;
 }

@@ -66,6 +66,30 @@ CAF_TEST(a_later_run_goes_on_in_the_same_sandbox) {
   CAF_CHECK(released(true));
 }
 
+CAF_TEST(a_reset_ends_the_old_interpreter_when_the_run_begins) {
+  auto old_log = std::make_shared<sandbox_log>();
+  sandbox_actor old = sys.spawn(scripted_sandbox, old_log);
+  request.session->sandbox = old;
+  request.session->reset = true;
+  start_code();
+  CAF_CHECK_EQUAL(old_log->ends, 1);
+  CAF_CHECK(old_log->runs.empty());
+  CAF_CHECK_EQUAL(sandbox->runs.size(), 1u);
+  CAF_CHECK_EQUAL(sessions->begun, 1);
+  tell(done_with(0));
+  CAF_CHECK(released(true));
+  caf::anon_send_exit(old, caf::exit_reason::kill);
+}
+
+CAF_TEST(a_session_that_breaks_before_the_run_begins_is_told_to_be_lost) {
+  continue_session();
+  start();
+  tell(sandbox_lost{{errc::malformed, "its frame channel was misused"}, 0});
+  CAF_CHECK(answered(run_status::error));
+  CAF_CHECK(says("the session and what it held are lost"));
+  CAF_CHECK(released(false));
+}
+
 CAF_TEST(a_run_that_takes_too_long_is_interrupted_and_the_session_lives_on) {
   continue_session();
   start_code();

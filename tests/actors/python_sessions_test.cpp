@@ -85,6 +85,12 @@ struct fixture : test_coordinator_fixture<actor_config> {
     consume_messages();
   }
 
+  /// A run with a lease begins.
+  void begin() {
+    caf::anon_send(sessions, taken_atom::value);
+    consume_messages();
+  }
+
   /// A session whose first run is over; its handle.
   std::string idle_session(const sandbox_actor& sandbox, const std::string& owner = "me") {
     auto made = claim("", owner);
@@ -178,13 +184,17 @@ CAF_TEST(a_stale_release_changes_nothing_and_its_sandbox_ends) {
   CAF_CHECK_EQUAL(claim(made->lease().handle)->leases.size(), 1u);
 }
 
-CAF_TEST(reset_ends_the_interpreter_and_keeps_the_handle) {
+CAF_TEST(a_reset_costs_nothing_before_the_run_begins) {
   auto box = make_sandbox();
   auto handle = idle_session(box);
   auto fresh = claim(handle, "me", true);
-  CAF_CHECK(!fresh->lease().sandbox);
-  CAF_CHECK_EQUAL(fresh->lease().handle, handle);
-  CAF_CHECK_EQUAL(logs[0]->ends, 1);
+  CAF_CHECK(fresh->lease().reset);
+  CAF_CHECK(fresh->lease().sandbox == box);
+  release(fresh->lease(), box);
+  CAF_CHECK_EQUAL(logs[0]->ends, 0);
+  auto again = claim(handle);
+  CAF_CHECK(!again->lease().reset);
+  CAF_CHECK(again->lease().sandbox == box);
 }
 
 CAF_TEST(the_idle_session_unused_for_longest_makes_room) {
@@ -195,9 +205,33 @@ CAF_TEST(the_idle_session_unused_for_longest_makes_room) {
   auto lease = claim(first)->lease();
   release(lease, lease.sandbox);
   claim();
+  begin();
   CAF_CHECK_EQUAL(logs[1]->ends, 1);
   CAF_CHECK_EQUAL(claim(second)->failure(), errc::closed);
   CAF_CHECK_EQUAL(claim(first)->leases.size(), 1u);
+}
+
+CAF_TEST(a_new_session_whose_run_never_begins_costs_no_other) {
+  env->config.sessions = 1;
+  auto first = idle_session(make_sandbox());
+  auto fresh = claim();
+  release(fresh->lease(), sandbox_actor{});
+  CAF_CHECK_EQUAL(logs[0]->ends, 0);
+  CAF_CHECK_EQUAL(claim(first)->leases.size(), 1u);
+}
+
+CAF_TEST(where_all_ran_at_once_there_are_no_more_than_allowed_afterwards) {
+  env->config.sessions = 1;
+  auto box = make_sandbox();
+  auto first = idle_session(box);
+  auto fresh = claim();
+  auto old = claim(first);
+  begin();
+  CAF_CHECK_EQUAL(logs[0]->ends, 0);
+  release(old->lease(), box);
+  CAF_CHECK_EQUAL(logs[0]->ends, 1);
+  release(fresh->lease(), make_sandbox());
+  CAF_CHECK_EQUAL(logs[1]->ends, 0);
 }
 
 CAF_TEST(sessions_that_run_code_make_no_room) {

@@ -250,6 +250,23 @@ class FewAndShort(SessionTest):
         self.assert_nothing_left()
 
 
+class RunsThatNeverBegin(SessionTest):
+    """A run that is cancelled while it waits for its turn costs no session what it holds."""
+
+    variables = {"MCP_BRIDGE_SESSIONS": "1", "MCP_BRIDGE_CONCURRENT_RUNS": "1"}
+
+    def test_neither_a_reset_nor_a_new_session(self):
+        handle = self.open_session("kept = 1")
+        for session, more in ((handle, {"reset": True}), ("new", {})):
+            busy = self.start("import time; time.sleep(100)")
+            time.sleep(patience(0.5))
+            waiting = self.start_in(session, "pass", **more)
+            time.sleep(patience(0.3))
+            self.client.cancel(waiting)
+            self.client.cancel(busy)
+            self.assertEqual(self.well_in(handle, "kept")["result"], 1)
+
+
 class ARunAsTheSessionEnds(SessionTest):
     """A run that comes at the moment of the idle end gets the state or is told that it is gone."""
 

@@ -185,6 +185,21 @@ TEST(explain_unreadable, json_that_is_no_message_is_an_invalid_request) {
   EXPECT_EQ(id, R"("a")");
 }
 
+TEST(explain_unreadable, half_a_surrogate_pair_is_told_to_who_asked) {
+  for (const auto* half :
+       {R"(\ud800)", R"(\\\udc00)", R"(\ud800\ud800)", R"(\ud83d\ude00\udBFF)"}) {
+    auto text = R"({"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"x":")" +
+                std::string{half} + R"("}})";
+    std::string id;
+    auto refusal = explain(text, id);
+    EXPECT_EQ(id, "7") << half;
+    EXPECT_NE(refusal.message.find("surrogate"), std::string::npos) << refusal.message;
+  }
+  std::string id;
+  explain(R"({"jsonrpc":"2.0","id":7,"method":"\ud8)", id);
+  EXPECT_EQ(id, "");
+}
+
 TEST(explain_unreadable, batches_are_refused_in_words) {
   std::string id;
   EXPECT_NE(explain("[]", id).message.find("batch"), std::string::npos);

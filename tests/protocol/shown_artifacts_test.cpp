@@ -70,9 +70,9 @@ TEST(shown_artifacts, what_is_lost_is_counted_with_its_cause) {
   answer.artifacts_lost = {{3, "over 64 of a run"}, {1, "No space left on device"}};
   const auto result = rendered(answer);
   EXPECT_EQ(result["structuredContent"]["truncated"]["artifacts"],
-            (json{{"lost", 4}, {"why", "3 over 64 of a run; 1 No space left on device"}}));
+            (json{{"lost", 4}, {"why", "3 (over 64 of a run); 1 (No space left on device)"}}));
   EXPECT_EQ(result["content"][0]["text"],
-            "hi\n[artifacts not kept: 3 over 64 of a run; 1 No space left on device]");
+            "hi\n[artifacts not kept: 3 (over 64 of a run); 1 (No space left on device)]");
 }
 
 TEST(shown_artifacts, a_stream_that_is_cut_says_where_all_of_it_is) {

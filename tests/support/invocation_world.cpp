@@ -36,6 +36,7 @@ python_sessions_actor::behavior_type recording_sessions(python_sessions_actor::p
       [](lease_atom, const session_claim&) -> caf::result<session_lease> {
         return to_caf(errc::internal, "runs don't claim sessions");
       },
+      [log](taken_atom) { ++log->begun; },
       [log](release_atom, const std::string& handle, std::uint64_t lease,
             const sandbox_actor& sandbox) {
         log->released.push_back({handle, lease, sandbox != nullptr});

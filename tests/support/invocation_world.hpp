@@ -37,6 +37,7 @@ struct sessions_log {
     bool kept = false; ///< the interpreter lives on
   };
   std::vector<left> released;
+  int begun = 0;
 };
 
 python_sessions_actor::behavior_type recording_sessions(python_sessions_actor::pointer self,
