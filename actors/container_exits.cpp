@@ -7,6 +7,8 @@
 #include "actors/container_launch.hpp"
 #include "actors/container_runtime.hpp"
 #include "actors/engine_errors.hpp"
+#include "actors/oci_namespaces.hpp"
+#include "actors/rest_service.hpp"
 
 /// Why a container's program ended.
 
@@ -31,7 +33,10 @@ task<expected<exit_verdict>> container_runtime_state::classify(container_handle 
   bool by_rest = record != containers.end() && record->second.service != 0;
   bool without_engine = last_facts && last_facts->oci;
   bool engine_code = !by_rest && !without_engine && is_engine_exit_code(exit.exit_code);
-  if (exit.exit_code == killed_exit_code && last_facts) {
+  // Whose service was lost, of that nobody can tell more, nor need the next service be asked.
+  bool service_lost =
+      by_rest && exit.signal != 0 && !context.rest->is_current(record->second.service);
+  if (exit.exit_code == killed_exit_code && last_facts && !service_lost) {
     bool exhausted = co_await killed_for_memory(context, *last_facts, handle);
     if (exhausted) {
       co_return exit_verdict{
@@ -61,6 +66,13 @@ task<expected<exit_verdict>> container_runtime_state::classify(container_handle 
                      "bulkhead doctor",
                      exit.exit_code, engine_complaint(diagnosis))},
         exit.exit_code};
+  }
+  if (!booted && without_engine && missed_the_holder(context, diagnosis)) {
+    // As if it had never been started: another sandbox takes the run.
+    co_return exit_verdict{{errc::closed,
+                            "the process that keeps the account's namespaces open was ended "
+                            "before any code ran, again and again; the run can be sent again"},
+                           exit.exit_code};
   }
   if (!booted) {
     engine_failed();

@@ -285,6 +285,7 @@ container_runtime_impl_actor::behavior_type container_runtime_state::make_behavi
           context.rest->take(exit);
         }
       },
+      [this](end_atom) { context.rest->hurry(); },
       [this](tick_atom, std::uint64_t number) {
         if (auto entry = pauses.extract(number)) {
           entry.mapped()(true);

@@ -23,6 +23,8 @@ namespace bulkhead {
 using container_runtime_impl_actor =
     container_runtime_actor::extend<caf::reacts_to<child_output>, caf::reacts_to<child_written>,
                                     caf::reacts_to<child_exited>,
+                                    /// Bulkhead is about to stop: nothing may keep it that hangs.
+                                    caf::reacts_to<end_atom>,
                                     /// A pause of one of the driver's tasks is over.
                                     caf::reacts_to<tick_atom, std::uint64_t>>;
 

@@ -51,6 +51,8 @@ using file_lock = std::shared_ptr<const io::descriptor>;
 struct namespace_holder {
   std::int32_t pid = 0;
   std::uint64_t start_time = 0; ///< tells it from a later process of that pid
+  bool starting = false;
+  std::vector<std::function<void(expected<void>)>> waiting; ///< for the one that is starting
 };
 
 /// What all parts of the driver share; outlives their tasks.

@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <filesystem>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -34,14 +35,12 @@ bool lies_in(const std::string& path, const std::string& folder) {
   return path == folder || path.starts_with(folder + "/");
 }
 
-} // namespace
+bool holder_lives(const driver_context& context) {
+  const auto& holder = context.namespaces;
+  return holder.pid > 0 && process_alive(context.host, holder.pid, holder.start_time);
+}
 
-task<expected<void>> hold_namespaces(driver_context& context, const runtime_facts& facts) {
-  auto& holder = context.namespaces;
-  if (!facts.engine.rootless ||
-      (holder.pid > 0 && process_alive(context.host, holder.pid, holder.start_time))) {
-    co_return expected<void>{};
-  }
+task<expected<void>> start_holder(driver_context& context, const runtime_facts& facts) {
   auto lock = fmt::format("{}/{}/lock", context.env->runtime_dir, context.env->instance);
   std::vector<std::string> argv = {
       facts.engine.binary, "unshare",        "sh", "-c", hold_script, "sh",
@@ -61,8 +60,38 @@ task<expected<void>> hold_namespaces(driver_context& context, const runtime_fact
                     "be there (Debian: apt install util-linux mount), or unset MCP_BRIDGE_RUNTIME",
                     engine_complaint(result->err)));
   }
-  holder = {pid, process_start_time(context.host, pid).value_or(0)};
+  context.namespaces.pid = pid;
+  context.namespaces.start_time = process_start_time(context.host, pid).value_or(0);
   co_return expected<void>{};
+}
+
+} // namespace
+
+task<expected<void>> hold_namespaces(driver_context& context, const runtime_facts& facts) {
+  auto& holder = context.namespaces;
+  if (!facts.engine.rootless || holder_lives(context)) {
+    co_return expected<void>{};
+  }
+  if (holder.starting) {
+    completion<expected<void>> shared{
+        [&holder](auto done) { holder.waiting.push_back(std::move(done)); }};
+    auto result = co_await shared;
+    co_return result;
+  }
+  holder.starting = true;
+  auto started = co_await start_holder(context, facts);
+  holder.starting = false;
+  for (auto& each : std::exchange(holder.waiting, {})) {
+    each(started);
+  }
+  co_return started;
+}
+
+bool missed_the_holder(const driver_context& context, std::string_view complaint) {
+  constexpr std::string_view start = "nsenter: cannot open /proc/";
+  auto of_this_one = fmt::format("{}{}/", start, context.namespaces.pid);
+  return complaint.starts_with(start) &&
+         !(complaint.starts_with(of_this_one) && holder_lives(context));
 }
 
 std::vector<std::string> within_namespaces(const driver_context& context,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "actors/driver_context.hpp"
@@ -16,7 +17,8 @@
 
 namespace bulkhead {
 
-/// Starts the holder unless it lives (or the containers are rootful). Errors: unavailable.
+/// Starts the holder unless it lives (or the containers are rootful). All who ask while one starts
+/// share it. Errors: unavailable.
 task<expected<void>> hold_namespaces(driver_context& context, const runtime_facts& facts);
 
 /// A command as it runs in them; unchanged for rootful containers. Call it after
@@ -24,6 +26,10 @@ task<expected<void>> hold_namespaces(driver_context& context, const runtime_fact
 std::vector<std::string> within_namespaces(const driver_context& context,
                                            const runtime_facts& facts,
                                            std::vector<std::string> argv);
+
+/// Does the complaint of a command that was run in them, and whose program hasn't begun, say that
+/// the holder had just gone? A command with the next holder may work.
+bool missed_the_holder(const driver_context& context, std::string_view complaint);
 
 /// A folder over which the store of unpacked images can be mounted there, in the mount namespace
 /// alone: one that exists on every system and holds nothing that a container is made from. Empty

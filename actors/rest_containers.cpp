@@ -122,6 +122,7 @@ private:
           explain_service_failure("attach to a sandbox", context_.host, child.error().message)};
     }
     record_.handle.child = child->id;
+    context_.rest->hold_stream(record_.service, child->id);
     if (owner_.probe != nullptr) {
       context_.sessions[child->id] = owner_.probe;
     }
@@ -209,6 +210,7 @@ task<expected<container_record>> start_by_rest(driver_context& context, const ru
 
 task<expected<void>> remove_by_rest(driver_context& context, const runtime_facts& facts,
                                     container_record record) {
+  context.rest->release_stream(record.handle.child);
   bool gone = co_await delete_until_gone(context, facts, record);
   if (gone) {
     co_return expected<void>{};

@@ -22,7 +22,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr auto ping_budget = 3s;
 /// It takes a tenth of a second on an idle machine.
 constexpr auto start_budget = 20s;
 constexpr auto end_budget = 2s;
@@ -56,12 +55,16 @@ task<expected<rest_link>> rest_service::ensure(const runtime_facts& facts) {
     auto result = co_await shared;
     co_return result;
   }
+  if (ending_) {
+    co_return fail(errc::unavailable, "ask podman's service: it was lost, and Bulkhead is ending");
+  }
   connecting_ = true;
   auto made = co_await connect(facts);
   connecting_ = false;
   if (made) {
     made->number = ++last_number_;
     current_ = *made;
+    watches_.start(watch(*made));
   }
   for (auto& each : std::exchange(waiting_, {})) {
     each(made);
@@ -98,7 +101,7 @@ task<std::optional<rest_link>> rest_service::find_users_own(const runtime_facts&
     }
     co_return std::nullopt;
   }
-  auto targets = co_await ping(socket);
+  auto targets = co_await ping(socket, ping_budget);
   if (!targets) {
     context_.env->log->info("podman's service at \"{}\" isn't used: {}", socket,
                             targets.error().message);
@@ -183,7 +186,7 @@ task<expected<rest_link>> rest_service::wait_until_it_answers(std::string socket
       co_return tl::unexpected{explain_service_failure(
           "start podman's service", context_.host, "it ended: " + engine_complaint(complaint_))};
     }
-    auto targets = co_await ping(socket);
+    auto targets = co_await ping(socket, ping_budget);
     if (targets) {
       co_return rest_link{std::move(socket), *targets, 0, cgroups_};
     }
@@ -194,9 +197,10 @@ task<expected<rest_link>> rest_service::wait_until_it_answers(std::string socket
                              std::chrono::seconds{start_budget}.count()));
 }
 
-task<expected<rest_targets>> rest_service::ping(std::string socket) {
+task<expected<rest_targets>> rest_service::ping(std::string socket,
+                                                std::chrono::milliseconds budget) {
   socket_request request{std::move(socket), "GET", rest_targets::ping_target, {}};
-  auto answer = co_await call(0, std::move(request), ping_budget);
+  auto answer = co_await call(0, std::move(request), budget);
   if (!answer) {
     co_return tl::unexpected{answer.error()};
   }
@@ -208,16 +212,21 @@ task<expected<rest_targets>> rest_service::ping(std::string socket) {
 
 task<expected<socket_answer>> rest_service::call(std::uint64_t number, socket_request request,
                                                  std::chrono::milliseconds budget) {
-  completion<expected<socket_answer>> answered{[this, &request, budget](auto done) {
+  const auto id = ++last_call_;
+  completion<expected<socket_answer>> answered{[this, id, number, &request, budget](auto done) {
+    if (number != 0) {
+      calls_[id] = {number, done};
+    }
     context_.services.call(std::move(request), budget, std::move(done));
   }};
   auto socket = request.socket;
   auto answer = co_await answered;
+  calls_.erase(id);
   if (number != 0 && !answer && answer.error().code == errc::timeout) {
     // Slow, or does it hang?
-    auto alive = co_await ping(std::move(socket));
+    auto alive = co_await ping(std::move(socket), ping_budget);
     if (!alive) {
-      lost(number);
+      give_up(number);
     }
   }
   if (!answer &&
@@ -237,6 +246,7 @@ void rest_service::lost(std::uint64_t number) {
     // What answers no more must not stay beside its successor.
     context_.services.signal(child_, SIGKILL);
   }
+  end_calls(number);
 }
 
 task<void> rest_service::wait_for_turn() {
@@ -299,7 +309,10 @@ bool rest_service::take(const child_exited& exit) {
 }
 
 task<void> rest_service::stop() {
-  current_.reset();
+  ending_ = true;
+  if (auto last = std::exchange(current_, std::nullopt)) {
+    end_calls(last->number);
+  }
   if (child_ != 0) {
     context_.services.signal(child_, SIGKILL);
   }

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,6 +31,10 @@ struct rest_link {
 /// account, and ends with this process, however that ends. The account's own isn't used where only
 /// a delegated cgroup holds limits, unless CONTAINER_HOST names it; nor where a probe found that it
 /// starts no sandbox.
+///
+/// While it serves containers or requests it is asked every few seconds whether it still answers.
+/// One that doesn't is given up: it is killed if it is the instance's own, and what waits for it
+/// ends as if it had died.
 class rest_service {
 public:
   explicit rest_service(driver_context& context) : context_{context} {}
@@ -42,6 +48,15 @@ public:
   /// next `ensure` finds another.
   task<expected<socket_answer>> call(std::uint64_t number, socket_request request,
                                      std::chrono::milliseconds budget);
+
+  /// A container's stream comes from the service of that number, until it is released: it is ended
+  /// if that service is given up.
+  void hold_stream(std::uint64_t number, child_id stream) { streams_[stream] = number; }
+  void release_stream(child_id stream) { streams_.erase(stream); }
+
+  /// Bulkhead is about to end: no other service is looked for any more, and one that doesn't answer
+  /// within about a second is given up.
+  void hurry();
 
   bool connected() const { return current_.has_value(); }
 
@@ -68,20 +83,38 @@ public:
   task<void> stop();
 
 private:
+  /// It answers within milliseconds; a busy machine may take a second.
+  static constexpr std::chrono::milliseconds ping_budget{3000};
+
   task<expected<rest_link>> connect(const runtime_facts& facts);
   task<std::optional<rest_link>> find_users_own(const runtime_facts& facts);
   task<expected<rest_link>> start_own(const runtime_facts& facts);
   task<expected<rest_link>> wait_until_it_answers(std::string socket);
-  task<expected<rest_targets>> ping(std::string socket);
+  task<expected<rest_targets>> ping(std::string socket, std::chrono::milliseconds budget);
   expected<process_spec> service_process(const runtime_facts& facts, const std::string& socket);
   std::string folder() const { return context_.folders.root + "/service"; }
+  /// The service has gone, or answers no more.
   void lost(std::uint64_t number);
+  /// The same where it is there and hangs.
+  void give_up(std::uint64_t number);
+  void end_calls(std::uint64_t number);
+  task<void> watch(rest_link link);
+  task<void> look_twice(rest_link link);
 
   driver_context& context_;
   std::optional<rest_link> current_;
   bool connecting_ = false;
   std::vector<std::function<void(expected<rest_link>)>> waiting_;
   std::uint64_t last_number_ = 0;
+  bool ending_ = false;
+  /// A request that the service of that number hasn't answered.
+  struct open_call {
+    std::uint64_t number;
+    std::function<void(expected<socket_answer>)> done;
+  };
+  std::uint64_t last_call_ = 0;
+  std::map<std::uint64_t, open_call> calls_;
+  std::map<child_id, std::uint64_t> streams_; ///< and the numbers of their services
   bool making_ = false;
   std::deque<std::function<void(bool)>> turns_; ///< one for each sandbox that boots, at the most
   // The instance's own.
@@ -90,6 +123,7 @@ private:
   std::string cgroup_; ///< the name of its cgroups
   std::vector<std::string> cgroups_;
   engine_profile engine_; ///< that it was started with
+  task_set watches_;      ///< last: they use all of the above
 };
 
 } // namespace bulkhead

@@ -98,6 +98,9 @@ caf::result<caf::ok_atom> supervisor_state::stop() {
   promises.push_back(promise);
   if (now == stage::running) {
     enter(stage::sessions);
+    if (plan.about_to_stop) {
+      plan.about_to_stop();
+    }
     // It would replace the sandboxes that are about to end.
     if (auto pool = plan.services->get().pool) {
       self->send_exit(pool, caf::exit_reason::kill);

@@ -90,6 +90,8 @@ struct supervisor_plan {
   std::function<python_sessions_actor()> start_sessions;
   /// Null: no sandboxes are kept booted.
   std::function<sandbox_pool_actor(const supervisor_actor& supervisor)> start_pool;
+  /// Tells the container driver that a stop has begun. Null: it isn't told.
+  std::function<void()> about_to_stop;
   /// A core actor is lost for good: the process must end. Called once, from the supervisor.
   std::function<void(std::string what)> fatal;
 };

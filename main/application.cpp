@@ -133,9 +133,17 @@ supervisor_plan application::make_plan(stop_signal& stop) {
   plan.start_volumes = [this]() -> volume_manager_actor {
     return system_->spawn<caf::detached>(volume_manager, env_);
   };
-  plan.start_runtime = [this]() -> container_runtime_actor {
-    return system_->spawn(container_runtime, env_, services_->get().processes,
-                          current(services_, &service_directory::services::volumes));
+  auto driver = std::make_shared<caf::actor_addr>();
+  plan.start_runtime = [this, driver]() -> container_runtime_actor {
+    auto made = system_->spawn(container_runtime, env_, services_->get().processes,
+                               current(services_, &service_directory::services::volumes));
+    *driver = made.address();
+    return made;
+  };
+  plan.about_to_stop = [driver] {
+    if (auto current = caf::actor_cast<container_runtime_impl_actor>(*driver)) {
+      caf::anon_send(current, end_atom::value);
+    }
   };
   plan.start_registry = [this]() -> client_registry_actor {
     return system_->spawn(client_registry, env_, services_->get().processes, catalogue_);

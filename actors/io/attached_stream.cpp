@@ -259,7 +259,15 @@ void attached_stream::drop_input() {
 // -- the end -------------------------------------------------------------------------------------
 
 void attached_stream::signal(int signal) {
-  if (signal == SIGKILL && !reported_) {
+  if (reported_) {
+    return;
+  }
+  if (signal == SIGHUP) {
+    close();
+    timer_.cancel();
+    report(killed_exit_code, SIGKILL);
+  }
+  if (signal == SIGKILL) {
     exchange(io_, {request_.socket, "DELETE", request_.remove, {}},
              std::chrono::steady_clock::now() + removal_budget,
              [](const expected<socket_answer>&) {});
@@ -267,11 +275,15 @@ void attached_stream::signal(int signal) {
 }
 
 void attached_stream::end_of_stream() {
+  close();
+  ask_how_it_ended(0);
+}
+
+void attached_stream::close() {
   ended_ = true;
   error_code ignored;
   socket_.close(ignored);
   drop_input();
-  ask_how_it_ended(0);
 }
 
 void attached_stream::ask_how_it_ended(int attempt) {
@@ -283,6 +295,9 @@ void attached_stream::ask_how_it_ended(int attempt) {
 }
 
 void attached_stream::judge(int attempt, const expected<socket_answer>& answer) {
+  if (reported_) {
+    return;
+  }
   if (!answer) {
     // Without its service nobody can tell.
     report(killed_exit_code, SIGKILL);

@@ -32,7 +32,8 @@ public:
   void add_credit(stream_id stream, std::uint64_t bytes) override;
   void write(std::string bytes) override;
   void close_input() override;
-  /// SIGKILL has the service kill and remove the container; others do nothing.
+  /// SIGKILL has the service kill and remove the container. SIGHUP gives up a service that hangs:
+  /// the stream ends at once, as if the program had been killed. Others do nothing.
   void signal(int signal) override;
   void mute() override;
 
@@ -43,6 +44,7 @@ private:
   void read_more();
   void take(std::string_view bytes);
   void end_of_stream();
+  void close();
   void write_more();
   void drop_input();
   void ask_how_it_ended(int attempt);

@@ -27,6 +27,23 @@ struct oci_fixture : driver_fixture {
     engine.limits = {{"memory", "536870912"}, {"memsw", "536870912"}, {"pids", "128"}};
   }
 
+  /// Asks for containers at the same time, one for each letter; how many there are then.
+  std::size_t create_at_once(std::string_view letters) {
+    std::size_t made = 0;
+    std::size_t refused = 0;
+    sys.spawn([&, to = runtime, events = owner()](caf::event_based_actor* self) {
+      for (char letter : letters) {
+        auto folder = env.runtime_dir + "/" + letter;
+        fs::create_directories(folder);
+        self->request(to, 60min, create_atom::value,
+                      container_request{std::string(32, letter), folder}, events)
+            .then([&](container_handle&) { ++made; }, [&](const caf::error&) { ++refused; });
+      }
+    });
+    pass_until([&] { return made + refused == letters.size(); });
+    return made;
+  }
+
   const std::vector<std::string>& latest_command() const {
     return script->children.back().spec().argv;
   }
@@ -113,6 +130,37 @@ CAF_TEST(the_holder_of_the_namespaces_is_replaced_when_it_has_died) {
   create();
   CAF_CHECK_EQUAL(oci.holders, 2);
   CAF_CHECK_EQUAL(value_of(latest_command(), "--target"), std::to_string(oci.holder));
+}
+
+CAF_TEST(starts_at_the_same_time_share_the_next_holder_or_its_failure) {
+  make_driver();
+  create();
+  oci.kill_holder();
+  oci.hold_failure = "mount: /mnt: permission denied.";
+  CAF_CHECK_EQUAL(create_at_once("abc"), 0u);
+  oci.hold_failure.clear();
+  CAF_REQUIRE(ensure().value);
+  oci.kill_holder();
+  auto before = oci.holders;
+  CAF_CHECK_EQUAL(create_at_once("def"), 3u);
+  CAF_CHECK_EQUAL(oci.holders, before + 1);
+  CAF_CHECK_EQUAL(value_of(latest_command(), "--target"), std::to_string(oci.holder));
+}
+
+CAF_TEST(a_start_that_missed_the_holder_is_one_that_another_sandbox_can_take) {
+  make_driver();
+  auto handle = create();
+  auto complaint =
+      fmt::format("nsenter: cannot open /proc/{}/ns/user: No such file or directory\n", oci.holder);
+  // It is there: then the host refuses.
+  CAF_CHECK(classify(handle, 1, complaint).reason.code == errc::unavailable);
+  handle = create();
+  oci.kill_holder();
+  CAF_CHECK(classify(handle, 1, complaint).reason.code == errc::closed);
+  create();
+  CAF_CHECK(classify(handle, 1, complaint).reason.code == errc::closed);
+  auto other = classify(handle, 1, "nsenter: failed to execute crun: no\n");
+  CAF_CHECK(other.reason.code == errc::unavailable);
 }
 
 CAF_TEST(namespaces_that_can_not_be_held_say_why) {

@@ -89,6 +89,7 @@ struct fixture : test_coordinator_fixture<actor_config> {
     plan.start_sessions = [this]() -> python_sessions_actor {
       return started("sessions", python_sessions_actor{sys.spawn(python_sessions, env)});
     };
+    plan.about_to_stop = [this] { warned_before.push_back(registry->stop.asked); };
     plan.fatal = [this](const std::string& what) { fatal.push_back(what); };
     root = sys.spawn(supervisor, plan);
     consume_messages();
@@ -186,6 +187,7 @@ struct fixture : test_coordinator_fixture<actor_config> {
   std::vector<caf::actor> all;
   std::vector<std::string> fatal;
   int stopped = 0;
+  std::vector<std::size_t> warned_before; ///< how many registries were stopped by then
 };
 
 } // namespace
@@ -285,6 +287,7 @@ CAF_TEST(every_request_to_stop_is_answered_also_after_the_stop) {
   CAF_CHECK_EQUAL(stopped, 2);
   stop();
   CAF_CHECK_EQUAL(stopped, 3);
+  CAF_CHECK(warned_before == std::vector<std::size_t>{0});
   CAF_CHECK_EQUAL(registry->stop.asked, 1u);
   CAF_CHECK_EQUAL(volumes->stop.asked, 1u);
 }

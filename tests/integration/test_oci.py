@@ -139,6 +139,15 @@ class Processes(LifecycleTest):
         self.assertEqual(len(self.holder()), 1)
         self.assertNotEqual(self.holder(), before)
 
+    def test_runs_at_the_same_time_share_the_next_namespaces(self):
+        self.run_well("print(1)")
+        for _ in range(3):
+            for pid in self.holder():
+                kill(pid)
+            replies = [self.start("print(2)") for _ in range(4)]
+            self.assertEqual([self.answer(reply)["stdout"] for reply in replies], ["2\n"] * 4)
+            wait_until(lambda: len(self.holder()) == 1, 10, "one holds them")
+
     def test_its_start_is_cut_short(self):
         """At every moment, from the first exec until the guest runs."""
         for milliseconds in range(0, 60, 3):

@@ -133,6 +133,35 @@ class Runs(LifecycleTest):
         self.assert_still_serves()
         self.assert_nothing_left()
 
+    def stop_service(self):
+        """It is there and does nothing any more; as if it hung."""
+        for pid in services_of(self.client.instance):
+            os.kill(pid, signal.SIGSTOP)
+            self.addCleanup(kill, pid)
+
+    def test_runs_of_a_service_that_hangs_end_without_waiting_for_their_timeout(self):
+        replies = [self.start(SLEEPER) for _ in range(2)]
+        wait_until(lambda: len(guests_of(self.client.instance)) == 2, 30, "two run")
+        time.sleep(1)
+        self.stop_service()
+        for reply in replies:
+            # Unavailable: its guest was there, and had not booted.
+            self.assertIn(self.answer(reply)["error"]["code"], ("runtime_lost", "unavailable"))
+        self.assert_still_serves()
+        self.assert_nothing_left()
+
+    def test_a_service_that_hangs_does_not_keep_the_server(self):
+        client = self.world.client()
+        client.run("pass")
+        for pid in services_of(client.instance):
+            os.kill(pid, signal.SIGSTOP)
+            self.addCleanup(kill, pid)
+        client.start_run(SLEEPER)
+        time.sleep(0.5)
+        self.assertEqual(client.close(), 0)
+        self.assertNotIn("left for the next start", self.world.log_of(client))
+        self.world.assert_clean(client.instance, alive=False)
+
     def test_the_service_dies_with_the_server_and_the_next_sweeps(self):
         client = self.world.client()
         client.start_run(SLEEPER)

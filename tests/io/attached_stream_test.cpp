@@ -354,6 +354,30 @@ TEST_F(attached_stream_test, without_its_service_a_container_is_lost) {
   EXPECT_TRUE(ends_with(137, SIGKILL));
 }
 
+TEST_F(attached_stream_test, it_can_be_ended_while_the_service_hangs) {
+  for (bool at_its_end : {false, true}) {
+    std::promise<void> over;
+    small_server hangs{
+        [&, is_over = over.get_future().share()](connection& peer, const std::string& request) {
+          if (asks_for(request, "POST /attach ")) {
+            peer.write(upgraded + chunk(1, "out"));
+          }
+          if (!asks_for(request, "POST /attach ") || !at_its_end) {
+            is_over.wait_for(patience);
+          }
+        }};
+    heard.change([](story& now) { now = {}; });
+    auto stream = begin(hangs.path());
+    EXPECT_TRUE(heard.wait([](const story& now) { return now.out == "out"; }));
+    on_io(io, [&] {
+      stream->signal(SIGHUP);
+      return 0;
+    });
+    EXPECT_TRUE(heard.get().exit == std::pair(137, SIGKILL));
+    over.set_value();
+  }
+}
+
 TEST_F(attached_stream_test, what_is_not_framed_ends_the_stream) {
   small_server server{[&](connection& peer, const std::string& request) {
     if (asks_for(request, "POST /attach ")) {

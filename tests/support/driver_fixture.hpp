@@ -169,11 +169,13 @@ struct driver_fixture : test_coordinator_fixture<actor_config> {
   }
 
   /// Starts a run's container, in a folder as a sandbox makes it.
-  container_handle create() {
+  container_handle create() { return create(owner()); }
+
+  container_handle create(const child_owner_actor& events) {
     auto id = env.new_handle();
     auto folder = env.runtime_dir + "/" + env.instance + "/runs/" + id;
     std::filesystem::create_directories(folder);
-    auto made = get<container_handle>(create_atom::value, container_request{id, folder}, owner());
+    auto made = get<container_handle>(create_atom::value, container_request{id, folder}, events);
     CAF_REQUIRE(made.value);
     return *made.value;
   }

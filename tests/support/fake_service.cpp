@@ -56,6 +56,8 @@ void fake_service::serve(command_script& script) {
   script.signalled = [this, &script, signalled](const scripted_child& child, std::int32_t signal) {
     if (is_service(child.spec()) && signal == SIGKILL) {
       die(script);
+    } else if (is_stream(child) && signal == SIGHUP) {
+      child.exit(0, SIGKILL);
     } else {
       signalled(child, signal);
     }

@@ -5,10 +5,12 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
+#include <caf/typed_response_promise.hpp>
 
 #include "actors/interfaces.hpp"
 #include "tests/support/scripted_process_host.hpp"
@@ -29,12 +31,15 @@ struct command_script {
 
   /// What a service answers; empty: there is none.
   std::function<expected<socket_answer>(const socket_request&)> answer;
+  /// The service takes requests and never answers them.
+  bool silent = false;
   /// An error refuses to attach; else the stream is a child whose argv is "attach" and the target.
   std::function<std::optional<error>(const stream_request&)> refuse_stream;
 
   // What happened.
   std::vector<std::vector<std::string>> commands;
-  std::vector<std::string> requests; ///< method and target
+  std::vector<std::string> requests;                        ///< method and target
+  std::vector<std::pair<std::string, deadline>> unanswered; ///< targets of the silent service
   std::vector<scripted_child> children;
   std::vector<std::string> killed_marks;
 
@@ -49,6 +54,7 @@ struct scripted_commands_state {
 
   process_host_actor::pointer self;
   std::shared_ptr<command_script> script;
+  std::vector<caf::typed_response_promise<socket_answer>> unanswered;
 
   static inline const char* name = "scripted-commands";
 };
