@@ -174,8 +174,8 @@ private:
     if (cid.empty() || !folder_exists(facts_.oci_root, cid)) {
       co_return true;
     }
-    std::vector<std::string> argv = {facts_.oci_binary, "--root", facts_.oci_root,
-                                     "delete",          "-f",     cid};
+    std::vector<std::string> argv = {facts_.oci_binary, "--root",  facts_.oci_root,
+                                     "delete",          "--force", cid};
     auto result = co_await context_.run(std::move(argv), removal_budget);
     bool gone = !folder_exists(facts_.oci_root, cid);
     if (!gone) {
@@ -208,6 +208,10 @@ task<bool> ran_out_of_memory(driver_context& context, const runtime_facts& facts
                              container_handle handle) {
   if (facts.oci) {
     co_return memory_kills_were_counted(handle.folder);
+  }
+  if (facts.gvisor) {
+    // conmon watches a cgroup of the container's, which gVisor doesn't make.
+    co_return memory_ran_out_in(*context.host.cgroups, handle.cgroups).value_or(false);
   }
   if (facts.engine.engine == container_engine::podman) {
     // podman's own OOMKilled is always false.
