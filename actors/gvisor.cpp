@@ -2,11 +2,13 @@
 
 #include <sys/stat.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <functional>
 
 #include <embedded/guest.hpp>
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "actors/container_drive.hpp"
 #include "actors/runtime_cache.hpp"
@@ -15,6 +17,7 @@
 namespace bulkhead {
 
 using namespace std::chrono_literals;
+using nlohmann::json;
 
 namespace {
 
@@ -102,7 +105,35 @@ expected<void> keep_files(const environment& env, const runtime_facts& facts) {
   return made;
 }
 
+/// The seccomp profile as gVisor understands it, in the instance's folder.
+expected<void> adapt_profile(instance_folders& folders) {
+  auto adapted = profile_for_gvisor(read_small_file(folders.seccomp_profile).value_or(""));
+  if (!adapted) {
+    return tl::unexpected{adapted.error()};
+  }
+  auto path = folders.root + "/seccomp-gvisor.json";
+  auto kept = keep_file(path, *adapted, 0444);
+  if (kept) {
+    folders.seccomp_profile = path;
+  }
+  return kept;
+}
+
 } // namespace
+
+expected<std::string> profile_for_gvisor(const std::string& profile) {
+  auto parsed = json::parse(profile, nullptr, false);
+  if (!parsed.is_object() || !parsed.contains("syscalls") || !parsed["syscalls"].is_array()) {
+    return fail(errc::internal, "adapt the seccomp profile to gVisor: it has no list of calls");
+  }
+  for (auto& rule : parsed["syscalls"]) {
+    if (rule.is_object() && rule.value("errnoRet", 0) == ENOSYS) {
+      rule["action"] = "SCMP_ACT_ALLOW";
+      rule.erase("errnoRet");
+    }
+  }
+  return parsed.dump();
+}
 
 cgroup_limits with_room_for_gvisor(const cgroup_limits& limits) {
   return {limits.memory + gvisor_memory, limits.pids + gvisor_pids, limits.cpus};
@@ -156,6 +187,9 @@ task<expected<void>> make_gvisor_ready(driver_context& context, const runtime_fa
     co_return kept;
   }
   context.folders.ipc = guest_folder(*context.env);
+  if (auto adapted = adapt_profile(context.folders); !adapted) {
+    co_return adapted;
+  }
   auto file_server = facts.gvisor->outside_root;
   for (const auto& folder : {context.folders.ipc, context.folders.projects}) {
     if (auto reached = let_through(folder, context.host.uid, file_server); !reached) {

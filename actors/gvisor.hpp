@@ -25,14 +25,20 @@ cgroup_limits with_room_for_gvisor(const cgroup_limits& limits);
 /// for a driver that can't start it.
 task<expected<void>> find_gvisor(driver_context& context, runtime_facts& facts);
 
+/// A seccomp profile as gVisor understands it: it answers EPERM whatever errno a rule names, so
+/// calls that the profile says don't exist (ENOSYS, which makes libc fall back to another) are left
+/// to gVisor's own kernel. Errors: internal.
+expected<std::string> profile_for_gvisor(const std::string& profile);
+
 /// Where the script lies: the same for all instances and kept, because podman notes it with each
 /// container and needs it for removing what a killed instance left.
 std::string gvisor_script(const environment& env);
 
-/// Writes the script that runs `facts.oci_binary` and a copy of the guest's files, which
-/// `context.folders` names from then on, both into the account's cache; lets the sub-uid of the
-/// container's user 0 enter the folders above /ipc's and /projects' on the host, and write in the
-/// latter. Does nothing when the OCI runtime isn't gVisor. Errors: unavailable.
+/// Writes the script that runs `facts.oci_binary` and a copy of the guest's files into the
+/// account's cache, and the adapted seccomp profile; `context.folders` names them from then on.
+/// Lets the sub-uid of the container's user 0 enter the folders above /ipc's and /projects' on the
+/// host, and write in the latter. Does nothing when the OCI runtime isn't gVisor. Errors:
+/// unavailable.
 task<expected<void>> make_gvisor_ready(driver_context& context, const runtime_facts& facts);
 
 } // namespace bulkhead
