@@ -65,6 +65,10 @@ bool has(const std::vector<std::string>& words, std::string_view word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
+const char* const gvisor_mount_advice =
+    "gVisor keeps no nosuid and nodev; no-new-privileges and the lack of capabilities make up for "
+    "them; unset MCP_BRIDGE_OCI_RUNTIME to use crun or runc, which have them";
+
 class row_writer {
 public:
   row_writer(const settings& config, const runtime_facts& facts, const json& inside,
@@ -141,7 +145,7 @@ private:
         fmt::format("{} {}, {}; a program in it: {}", mount["type"].text(),
                     in_mib(mount["size"].number()), join(options, ","), program),
         mount["type"].text() == "tmpfs" && mount["size"].number() == size && flags && !runs,
-        update_advice);
+        facts_.gvisor ? gvisor_mount_advice : update_advice);
   }
 
   void identity() {
@@ -152,10 +156,11 @@ private:
         fmt::format("{}:{}", uid.substr(0, uid.find('\t')), gid.substr(0, gid.find('\t'))),
         uid == same(config_.container_uid) && gid == same(config_.container_gid), update_advice);
     auto outside = evidence_.uid_on_host;
-    bool apart =
-        outside && *outside == facts_.outside_uid && *outside != evidence_.account && *outside != 0;
-    add("user outside",
-        fmt::format("{}, not the account ({})", facts_.outside_uid, evidence_.account),
+    // gVisor's kernel, which is all that the host sees, has another sub-uid than its guest.
+    bool as_planned = outside && (facts_.gvisor || *outside == facts_.outside_uid);
+    bool apart = as_planned && *outside != evidence_.account && *outside != 0;
+    auto planned = facts_.gvisor ? "a sub-uid" : std::to_string(facts_.outside_uid);
+    add("user outside", fmt::format("{}, not the account ({})", planned, evidence_.account),
         outside ? std::to_string(*outside) : "unknown", apart,
         "give the account sub-uids of its own in /etc/subuid, then: podman system migrate");
   }
@@ -164,7 +169,12 @@ private:
     auto status = inside_["status"];
     std::vector<std::string> sets;
     for (const auto* name : {"CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"}) {
+      // What may be permitted bounds the ambient ones (capabilities(7)), which gVisor doesn't list.
+      bool implied = name == std::string_view{"CapAmb"} && sets.empty();
       auto value = status[name].text();
+      if (implied && value.empty()) {
+        continue;
+      }
       if (value.empty() || value.find_first_not_of('0') != std::string::npos) {
         sets.push_back(fmt::format("{} {}", name, value));
       }

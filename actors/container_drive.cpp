@@ -1,6 +1,7 @@
 #include "actors/container_drive.hpp"
 
 #include "actors/container_launch.hpp"
+#include "actors/gvisor.hpp"
 #include "actors/oci_bundle.hpp"
 #include "actors/rest_containers.hpp"
 
@@ -56,6 +57,13 @@ expected<void> confine_container(driver_context& context, const runtime_facts& f
                                  const container_record& record) {
   if (facts.oci) {
     note_memory_kills(context, record.handle.folder);
+  }
+  if (facts.gvisor) {
+    // It makes no cgroup of its own: the run's, with everything in it, is the bound.
+    auto limits = with_room_for_gvisor(record.limits);
+    limits.memory += command_line_memory;
+    limits.pids += command_line_pids;
+    return confine_run_cgroups(*context.host.cgroups, record.outer_cgroups, {}, limits, true);
   }
   return confine_run_cgroups(*context.host.cgroups, record.outer_cgroups,
                              read_container_id(record.handle.folder), record.limits,

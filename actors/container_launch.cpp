@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "actors/engine_errors.hpp"
+#include "actors/gvisor.hpp"
 #include "actors/oci_bundle.hpp"
 #include "actors/oci_namespaces.hpp"
 
@@ -74,7 +75,8 @@ expected<container_launch> prepare_launch(driver_context& context, const runtime
   result.process.cwd = folder;
   result.process.kill_group_at_exit = false;
   auto cgroups = make_run_cgroups(*context.host.cgroups, facts.cgroup_bases,
-                                  cgroup_name(context.env->instance, id), limits);
+                                  cgroup_name(context.env->instance, id),
+                                  facts.gvisor ? with_room_for_gvisor(limits) : limits);
   if (!cgroups) {
     return tl::unexpected{cgroups.error()};
   }

@@ -28,6 +28,12 @@ bool folder_exists(const std::string& folder, const std::string& name) {
   return !folder.empty() && std::filesystem::exists(folder + "/" + name, ignored);
 }
 
+/// Does the OCI runtime still have notes of this container? gVisor keeps files instead of a folder.
+bool oci_runtime_knows(const runtime_facts& facts, const std::string& cid) {
+  return folder_exists(facts.oci_root, cid) ||
+         (facts.gvisor && folder_exists(facts.oci_root, fmt::format("{0}_sandbox:{0}.state", cid)));
+}
+
 /// The process that keeps the account's user namespace open for all of podman's commands: whichever
 /// came first started it, in the cgroup it had.
 bool is_pause_process(const host_view& host, pid_t pid) {
@@ -98,7 +104,7 @@ private:
   bool engine_forgot_it() const {
     auto cid = read_container_id(record_.handle.folder);
     return !command_line_alive() && !cid.empty() && !facts_.storage.empty() &&
-           !folder_exists(facts_.storage, cid) && !folder_exists(facts_.oci_root, cid);
+           !folder_exists(facts_.storage, cid) && !oci_runtime_knows(facts_, cid);
   }
 
   task<bool> ended_by_itself() {
@@ -171,13 +177,13 @@ private:
 
   /// What podman no longer lists when its command line was killed in the middle of a start.
   task<bool> remove_by_oci_runtime(std::string cid) {
-    if (cid.empty() || !folder_exists(facts_.oci_root, cid)) {
+    if (cid.empty() || !oci_runtime_knows(facts_, cid)) {
       co_return true;
     }
-    std::vector<std::string> argv = {facts_.oci_binary, "--root", facts_.oci_root,
-                                     "delete",          "-f",     cid};
+    std::vector<std::string> argv = {facts_.oci_binary, "--root",  facts_.oci_root,
+                                     "delete",          "--force", cid};
     auto result = co_await context_.run(std::move(argv), removal_budget);
-    bool gone = !folder_exists(facts_.oci_root, cid);
+    bool gone = !oci_runtime_knows(facts_, cid);
     if (!gone) {
       remains_ = result ? engine_complaint(result->err) : result.error().message;
     }
@@ -208,6 +214,10 @@ task<bool> ran_out_of_memory(driver_context& context, const runtime_facts& facts
                              container_handle handle) {
   if (facts.oci) {
     co_return memory_kills_were_counted(handle.folder);
+  }
+  if (facts.gvisor) {
+    // conmon watches a cgroup of the container's, which gVisor doesn't make.
+    co_return memory_ran_out_in(*context.host.cgroups, handle.cgroups).value_or(false);
   }
   if (facts.engine.engine == container_engine::podman) {
     // podman's own OOMKilled is always false.

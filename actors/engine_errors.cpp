@@ -50,6 +50,10 @@ constexpr std::array remedies = {
     remedy{"no space left on device", "free space where the engine keeps its containers"},
     remedy{"error setting rlimit",
            "raise the hard limits of this process (ulimit -Hn, ulimit -Hu) or don't run as root"},
+    remedy{"cannot read client sync file",
+           "gVisor's file server has to reach the mounted folders as the first sub-uid of {}: keep "
+           "MCP_BRIDGE_STATE_DIR below folders of {} or ones that all may enter, or unset "
+           "MCP_BRIDGE_OCI_RUNTIME to use crun or runc"},
     remedy{"could not get runtime",
            "install crun or runc, or set MCP_BRIDGE_OCI_RUNTIME to one that podman knows"},
     remedy{"not find runtime",

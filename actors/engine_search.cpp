@@ -1,5 +1,7 @@
 #include "actors/engine_search.hpp"
 
+#include <sys/stat.h>
+
 #include <filesystem>
 #include <sstream>
 
@@ -215,6 +217,24 @@ private:
 
 std::string first_line(const std::string& text) {
   return text.substr(0, text.find('\n'));
+}
+
+std::string rootless_state_folder(const driver_context& context) {
+  if (auto set = context.env->variable("XDG_RUNTIME_DIR").value_or(""); !set.empty()) {
+    return set;
+  }
+  auto temporary = context.env->variable("TMPDIR").value_or("");
+  const auto uid = context.host.uid;
+  for (const auto& folder :
+       {fmt::format("{}/user/{}", context.host.run, uid),
+        fmt::format("{}/podman-run-{}", temporary.empty() ? "/tmp" : temporary, uid)}) {
+    struct stat info {};
+    if (::stat(folder.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == uid &&
+        (info.st_mode & S_IRWXU) == S_IRWXU) {
+      return folder;
+    }
+  }
+  return {};
 }
 
 task<expected<std::string>> run_engine(driver_context& context, engine_profile engine,

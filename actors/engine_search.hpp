@@ -20,4 +20,9 @@ task<expected<std::string>> run_engine(driver_context& context, engine_profile e
 
 std::string first_line(const std::string& text);
 
+/// The folder below which rootless podman keeps the state of the OCI runtimes. Without
+/// XDG_RUNTIME_DIR it takes the first of these that is the account's own (its GetRuntimeDir,
+/// pkg/util); they exist after any command of podman's. Empty if there is none.
+std::string rootless_state_folder(const driver_context& context);
+
 } // namespace bulkhead

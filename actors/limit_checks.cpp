@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "actors/gvisor.hpp"
 #include "protocol/limits.hpp"
 
 namespace bulkhead {
@@ -47,6 +48,17 @@ bool pids_limit_holds(const json& found, std::uint32_t asked) {
 }
 
 std::string limits_remedy(const runtime_facts& facts, const host_view& host) {
+  if (facts.gvisor) {
+    return facts.cgroup_bases.empty()
+               ? "gVisor without root can't limit a sandbox: unset MCP_BRIDGE_OCI_RUNTIME to use "
+                 "crun or runc"
+               : fmt::format(
+                     "gVisor without root can't limit a sandbox itself; a cgroup on the host holds "
+                     "it and all its helpers to {} MiB and {} processes more than that: unset "
+                     "MCP_BRIDGE_OCI_RUNTIME to use crun or runc, which hold the limit exactly",
+                     (gvisor_memory + command_line_memory) / mebibyte,
+                     gvisor_pids + command_line_pids);
+  }
   if (facts.report.cgroup_mode == "v2") {
     return "let systemd delegate the controllers memory and pids to this account (systemctl edit "
            "user@.service, [Service] Delegate=cpu cpuset io memory pids) and log in again";

@@ -74,6 +74,18 @@ std::optional<oci_facts> oci_from(const json& text) {
                    {}};
 }
 
+json describe_gvisor(const std::optional<gvisor_facts>& gvisor) {
+  return gvisor ? json{{"platform", gvisor->platform}, {"outsideRoot", gvisor->outside_root}}
+                : json{};
+}
+
+std::optional<gvisor_facts> gvisor_from(const json& text) {
+  if (text.is_null()) {
+    return std::nullopt;
+  }
+  return gvisor_facts{text.at("platform"), text.at("outsideRoot")};
+}
+
 json to_json(const runtime_facts& facts) {
   const auto& report = facts.report;
   return {{"engine", report.engine},
@@ -99,6 +111,7 @@ json to_json(const runtime_facts& facts) {
           {"memoryEnforced", facts.memory_enforced},
           {"pidsEnforced", facts.pids_enforced},
           {"oci", describe_oci(facts.oci)},
+          {"gvisor", describe_gvisor(facts.gvisor)},
           {"ownService", facts.own_service}};
 }
 
@@ -132,6 +145,7 @@ runtime_facts from_json(const json& text) {
   text.at("memoryEnforced").get_to(facts.memory_enforced);
   text.at("pidsEnforced").get_to(facts.pids_enforced);
   facts.oci = oci_from(text.at("oci"));
+  facts.gvisor = gvisor_from(text.at("gvisor"));
   text.at("ownService").get_to(facts.own_service);
   return facts;
 }

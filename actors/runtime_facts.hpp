@@ -26,6 +26,12 @@ struct oci_facts {
   std::string stamp; ///< of the image and programs that this was found out with
 };
 
+/// What it takes to run rootless gVisor under podman; see gvisor.hpp.
+struct gvisor_facts {
+  std::string platform;           ///< of gVisor's kernel; empty: the one it takes by itself
+  std::uint32_t outside_root = 0; ///< the uid inside a container that is 0, as the host sees it
+};
+
 /// What the driver has found out about the engine; enough to start and remove containers.
 struct runtime_facts {
   runtime_report report;
@@ -37,8 +43,9 @@ struct runtime_facts {
   std::uint32_t outside_uid = 0;         ///< the guest's uid as the host sees it
   bool memory_enforced = false;
   bool pids_enforced = false;
-  std::optional<oci_facts> oci; ///< nothing: an engine's command line starts the containers
-  bool own_service = false;     ///< by REST: the account's own service doesn't do
+  std::optional<oci_facts> oci;       ///< nothing: an engine's command line starts the containers
+  std::optional<gvisor_facts> gvisor; ///< nothing: another OCI runtime
+  bool own_service = false;           ///< by REST: the account's own service doesn't do
 };
 
 } // namespace bulkhead

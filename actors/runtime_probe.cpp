@@ -1,7 +1,6 @@
 #include "actors/runtime_probe.hpp"
 
 #include <sys/resource.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <cctype>
@@ -13,6 +12,7 @@
 #include "actors/container_drive.hpp"
 #include "actors/engine_errors.hpp"
 #include "actors/engine_search.hpp"
+#include "actors/gvisor.hpp"
 #include "actors/limit_checks.hpp"
 #include "actors/oci_search.hpp"
 #include "actors/probe_session.hpp"
@@ -33,27 +33,6 @@ std::uint64_t at_most_hard_limit(int resource, std::uint64_t wanted) {
   bool bounded = ::getrlimit(static_cast<__rlimit_resource>(resource), &limit) == 0 &&
                  limit.rlim_max != RLIM_INFINITY;
   return bounded ? std::min<std::uint64_t>(wanted, limit.rlim_max) : wanted;
-}
-
-/// The folder below which rootless podman keeps the state of the OCI runtimes. Without
-/// XDG_RUNTIME_DIR it takes the first of these that is the account's own (its GetRuntimeDir,
-/// pkg/util); they exist after any command of podman's. Empty if there is none.
-std::string rootless_state_folder(const driver_context& context) {
-  if (auto set = context.env->variable("XDG_RUNTIME_DIR").value_or(""); !set.empty()) {
-    return set;
-  }
-  auto temporary = context.env->variable("TMPDIR").value_or("");
-  const auto uid = context.host.uid;
-  for (const auto& folder :
-       {fmt::format("{}/user/{}", context.host.run, uid),
-        fmt::format("{}/podman-run-{}", temporary.empty() ? "/tmp" : temporary, uid)}) {
-    struct stat info {};
-    if (::stat(folder.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == uid &&
-        (info.st_mode & S_IRWXU) == S_IRWXU) {
-      return folder;
-    }
-  }
-  return {};
 }
 
 /// One search for a usable engine; its members are the steps, in this order.
@@ -82,6 +61,10 @@ public:
         co_return tl::unexpected{probed.error()};
       }
       store_probe(context_, key, *facts_);
+    }
+    auto adapted = co_await make_gvisor_ready(context_, *facts_);
+    if (!adapted) {
+      co_return tl::unexpected{adapted.error()};
     }
     auto unpacked = co_await make_oci_ready(context_, *facts_);
     if (!unpacked) {
@@ -121,9 +104,17 @@ private:
     if (!prepared) {
       co_return prepared;
     }
+    auto suits = co_await find_gvisor(context_, *facts_);
+    if (!suits) {
+      co_return suits;
+    }
     error last{errc::unavailable, {}};
     for (const auto& runtime : oci_candidates()) {
-      choose_runtime(runtime);
+      choose_runtime(runtime.name, runtime.platform);
+      auto ready = co_await make_gvisor_ready(context_, *facts_);
+      if (!ready) {
+        co_return ready;
+      }
       for (bool limit_flags : limit_candidates()) {
         engine.limit_flags = limit_flags;
         choose_cgroup_manager(context_, *facts_);
@@ -161,7 +152,7 @@ private:
                                         "has one that suits; unset MCP_BRIDGE_DRIVER, or set "
                                         "MCP_BRIDGE_RUNTIME=podman");
     }
-    bool suits = podman() && facts_->report.cgroup_mode == "v2";
+    bool suits = podman() && facts_->report.cgroup_mode == "v2" && !facts_->gvisor;
     if (wanted != rest_driver && !(wanted.empty() && suits)) {
       co_return expected<void>{};
     }
@@ -259,31 +250,50 @@ private:
     }
   }
 
-  /// Names to try, best first.
-  std::vector<std::string> oci_candidates() const {
+  struct oci_candidate {
+    std::string name;
+    std::string platform; ///< gVisor's
+  };
+
+  /// What to try, best first.
+  std::vector<oci_candidate> oci_candidates() const {
     const auto& wanted = context_.env->config.oci_runtime;
+    if (facts_->gvisor) {
+      // ptrace is slow, but asks nothing of the host; every version has it.
+      return {{wanted, {}}, {wanted, "ptrace"}};
+    }
     if (!wanted.empty() || !podman()) {
-      return {wanted};
+      return {{wanted, {}}};
     }
     std::vector<std::string> names = {"crun", "runc"};
     if (cgroups_are_hybrid(context_.host)) {
       std::reverse(names.begin(), names.end());
     }
     std::erase_if(names, [&](const auto& name) { return context_.find_program(name).empty(); });
-    return names.empty() ? std::vector<std::string>{""} : names;
+    std::vector<oci_candidate> result;
+    for (const auto& name : names) {
+      result.push_back({name, {}});
+    }
+    return result.empty() ? std::vector<oci_candidate>{{}} : result;
   }
 
   std::vector<bool> limit_candidates() const {
-    bool ignored = podman() && facts_->engine.rootless && facts_->report.cgroup_mode != "v2";
+    bool ignored = podman() && facts_->engine.rootless &&
+                   (facts_->report.cgroup_mode != "v2" || facts_->gvisor);
     return ignored ? std::vector<bool>{false} : std::vector<bool>{true, false};
   }
 
-  void choose_runtime(const std::string& name) {
+  void choose_runtime(const std::string& name, const std::string& platform) {
     facts_->engine.oci_runtime = name;
     if (!podman()) {
       return;
     }
     auto base = std::filesystem::path{name}.filename().string();
+    if (facts_->gvisor) {
+      facts_->gvisor->platform = platform;
+      facts_->engine.oci_runtime = gvisor_script(*context_.env);
+      base = "runsc";
+    }
     facts_->report.oci_runtime = base.empty() ? "podman's default" : base;
     facts_->oci_binary = name.empty() ? std::string{} : context_.find_program(name);
     auto state = facts_->engine.rootless ? rootless_state_folder(context_) : context_.host.run;

@@ -6,10 +6,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include <acl/libacl.h>
 #include <fmt/format.h>
@@ -43,17 +46,23 @@ std::optional<acl_entry_t> find_user(acl_t acl, uid_t uid) {
   return std::nullopt;
 }
 
-bool allow(acl_entry_t entry, bool execute) {
+using permissions = std::vector<acl_perm_t>;
+const permissions use_file = {ACL_READ, ACL_WRITE};
+const permissions use_folder = {ACL_READ, ACL_WRITE, ACL_EXECUTE};
+const permissions pass = {ACL_EXECUTE};
+
+bool allow(acl_entry_t entry, const permissions& wanted) {
   acl_permset_t set = nullptr;
-  return ::acl_get_permset(entry, &set) == 0 && ::acl_add_perm(set, ACL_READ) == 0 &&
-         ::acl_add_perm(set, ACL_WRITE) == 0 &&
-         (!execute || ::acl_add_perm(set, ACL_EXECUTE) == 0) && ::acl_set_permset(entry, set) == 0;
+  return ::acl_get_permset(entry, &set) == 0 &&
+         std::all_of(wanted.begin(), wanted.end(),
+                     [&](acl_perm_t each) { return ::acl_add_perm(set, each) == 0; }) &&
+         ::acl_set_permset(entry, set) == 0;
 }
 
-/// Adds read and write (and execute) for a user; keeps all other entries.
-bool add_user(acl_ptr& acl, uid_t uid, bool execute) {
+/// Adds permissions for a user; keeps all other entries.
+bool add_user(acl_ptr& acl, uid_t uid, const permissions& wanted) {
   if (auto entry = find_user(acl.get(), uid)) {
-    return allow(*entry, execute);
+    return allow(*entry, wanted);
   }
   acl_t list = acl.release();
   acl_entry_t entry = nullptr;
@@ -61,7 +70,7 @@ bool add_user(acl_ptr& acl, uid_t uid, bool execute) {
   bool good = ::acl_create_entry(&list, &entry) == 0;
   acl.reset(list);
   return good && ::acl_set_tag_type(entry, ACL_USER) == 0 &&
-         ::acl_set_qualifier(entry, &uid) == 0 && allow(entry, execute);
+         ::acl_set_qualifier(entry, &uid) == 0 && allow(entry, wanted);
 }
 
 /// The path by which the kernel reaches an open file again; default ACLs can't be set by
@@ -78,9 +87,9 @@ bool complete(acl_ptr& acl) {
   return good;
 }
 
-bool share_access(int fd, uid_t guest, bool folder) {
+bool share_access(int fd, uid_t guest, const permissions& wanted) {
   acl_ptr acl{::acl_get_fd(fd)};
-  return acl && add_user(acl, guest, folder) && complete(acl) && ::acl_set_fd(fd, acl.get()) == 0;
+  return acl && add_user(acl, guest, wanted) && complete(acl) && ::acl_set_fd(fd, acl.get()) == 0;
 }
 
 /// What is made in the folder later belongs to whoever made it, and both sides reach it.
@@ -91,8 +100,8 @@ bool share_future(int fd, uid_t owner, uid_t guest) {
     // A default ACL needs the three base entries.
     acl.reset(::acl_from_text("u::rwx,g::---,o::---"));
   }
-  return acl && add_user(acl, owner, true) && add_user(acl, guest, true) && complete(acl) &&
-         ::acl_set_file(path.c_str(), ACL_TYPE_DEFAULT, acl.get()) == 0;
+  return acl && add_user(acl, owner, use_folder) && add_user(acl, guest, use_folder) &&
+         complete(acl) && ::acl_set_file(path.c_str(), ACL_TYPE_DEFAULT, acl.get()) == 0;
 }
 
 bool is_shared(int fd, uid_t guest) {
@@ -137,11 +146,12 @@ private:
       return;
     }
     if (S_ISDIR(info.st_mode) && depth < deepest) {
-      if (share_access(file.get(), guest_, true) && share_future(file.get(), owner_, guest_)) {
+      if (share_access(file.get(), guest_, use_folder) &&
+          share_future(file.get(), owner_, guest_)) {
         share(file.get(), depth + 1);
       }
     } else if (S_ISREG(info.st_mode) && info.st_nlink == 1) {
-      share_access(file.get(), guest_, false);
+      share_access(file.get(), guest_, use_file);
     }
   }
 
@@ -161,7 +171,7 @@ expected<sharing> share_folder(const std::string& folder, std::uint32_t owner,
   if (is_shared(top.get(), guest)) {
     return sharing::done;
   }
-  if (!share_access(top.get(), guest, true) || !share_future(top.get(), owner, guest)) {
+  if (!share_access(top.get(), guest, use_folder) || !share_future(top.get(), owner, guest)) {
     if (errno == EOPNOTSUPP || errno == ENOSYS) {
       return sharing::unsupported;
     }
@@ -171,6 +181,24 @@ expected<sharing> share_folder(const std::string& folder, std::uint32_t owner,
   }
   content_sharer{owner, guest}.share(top.get(), 0);
   return sharing::done;
+}
+
+expected<void> let_through(const std::string& path, std::uint32_t owner, std::uint32_t guest) {
+  auto folder = std::filesystem::path{path}.parent_path();
+  for (; folder != folder.root_path(); folder = folder.parent_path()) {
+    io::descriptor open{::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+    struct stat info {};
+    // Where the owner may only pass, others may as well or it isn't the owner's to change.
+    if (open.get() < 0 || ::fstat(open.get(), &info) != 0 || info.st_uid != owner ||
+        (info.st_mode & S_IXOTH) != 0) {
+      continue;
+    }
+    if (!share_access(open.get(), guest, pass)) {
+      return fail(errc::unavailable, fmt::format("let uid {} enter \"{}\" by ACL: {}", guest,
+                                                 folder.string(), std::strerror(errno)));
+    }
+  }
+  return {};
 }
 
 } // namespace bulkhead

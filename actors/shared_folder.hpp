@@ -20,4 +20,8 @@ enum class sharing : std::uint8_t {
 /// with the path and the cause.
 expected<sharing> share_folder(const std::string& folder, std::uint32_t owner, std::uint32_t guest);
 
+/// Lets `guest` pass through the folders above `path` that are the account's and closed to others,
+/// by ACL; it can't list them. Errors: unavailable, with the folder and the cause.
+expected<void> let_through(const std::string& path, std::uint32_t owner, std::uint32_t guest);
+
 } // namespace bulkhead

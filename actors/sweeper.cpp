@@ -160,8 +160,8 @@ private:
     if (facts_->oci_binary.empty() || facts_->oci_root.empty()) {
       co_return;
     }
-    std::vector<std::string> list = {
-        facts_->oci_binary, "--root", facts_->oci_root, "list", "-f", "json"};
+    std::vector<std::string> list = {facts_->oci_binary, "--root", facts_->oci_root, "list",
+                                     "--format",         "json"};
     auto text = co_await ask("list what the OCI runtime has", std::move(list));
     auto containers = json::parse(text.value_or(""), nullptr, false);
     if (!containers.is_array()) {
@@ -173,8 +173,8 @@ private:
       if (!is_hex(id, 64) || !belongs_to_dead(cid_file_of(container, bundle))) {
         continue;
       }
-      std::vector<std::string> argv = {facts_->oci_binary, "--root", facts_->oci_root,
-                                       "delete",           "-f",     id};
+      std::vector<std::string> argv = {facts_->oci_binary, "--root",  facts_->oci_root,
+                                       "delete",           "--force", id};
       auto removed = co_await ask("remove OCI container " + id, std::move(argv));
       report_.containers += removed ? 1 : 0;
     }

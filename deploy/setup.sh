@@ -6,7 +6,7 @@
 # As root:  makes the account "bulkhead", which has no password and no shell, and has every container run
 #           rootless as that account.
 # As a user: containers run rootless as yourself; sudo is asked for only when packages or sub-uids are missing.
-# --tests adds what deploy/test.sh needs: clang-format, clang-tidy, and Node where there is none.
+# --tests adds what deploy/test.sh needs: clang-format, clang-tidy, runsc, and Node where there is none.
 set -euo pipefail
 
 repo=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -87,7 +87,7 @@ privileged() {
 install_packages() {
   local wanted="$build_packages $runtime_packages" missing=() p
   if [ -n "$with_tests" ]; then
-    wanted="$wanted clang-format clang-tidy"
+    wanted="$wanted clang-format clang-tidy runsc"
     # Node comes from elsewhere on many machines, and then npm with it.
     node_there || wanted="$wanted nodejs npm"
   fi

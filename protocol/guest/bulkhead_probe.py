@@ -24,6 +24,7 @@ LIMIT_FILES = {
 FOLDERS = ("/", "/run", "/var/tmp", "/var", "/etc", "/usr", "/home", "/root", "/dev", "/ipc", "/projects",
            "/tmp", "/workspace", "/dev/shm", "/sys/fs/cgroup")
 AF_VSOCK = 40
+PR_GET_NO_NEW_PRIVS = 39
 ULIMITS = {
     "nofile": resource.RLIMIT_NOFILE,
     "nproc": resource.RLIMIT_NPROC,
@@ -52,7 +53,17 @@ def limits():
 def status():
     wanted = ("Uid", "Gid", "Groups", "CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", "NoNewPrivs", "Seccomp")
     fields = (line.partition(":") for line in (read("/proc/self/status") or "").splitlines())
-    return {name: value.strip() for name, _, value in fields if name in wanted}
+    found = {name: value.strip() for name, _, value in fields if name in wanted}
+    if "NoNewPrivs" not in found:
+        # gVisor doesn't list it.
+        found["NoNewPrivs"] = str(no_new_privileges())
+    return found
+
+
+def no_new_privileges():
+    import ctypes
+
+    return ctypes.CDLL(None).prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0)
 
 
 def mounts():

@@ -119,6 +119,33 @@ CAF_TEST(a_container_in_order_holds_every_constraint) {
   }
 }
 
+CAF_TEST(gvisor_is_judged_by_what_it_tells) {
+  runtime_facts facts;
+  facts.outside_uid = 165'534;
+  facts.gvisor = gvisor_facts{{}, 100'000};
+  // Its kernel has a sub-uid of its own; it lists no ambient capabilities, nosuid and nodev.
+  constraint_evidence evidence{{96 * mebibyte, 64, {}}, 165'533, 1000, 62, 128, true, true};
+  auto inside = good_facts();
+  inside["status"].erase("CapAmb");
+  inside["mounts"]["/tmp"]["options"] = {"rw", "noexec"};
+  inside = json::parse(inside.dump());
+  std::vector<std::string> names;
+  for (const auto& row : constraint_rows({}, facts, inside, evidence, "do this")) {
+    if (!row.held) {
+      names.push_back(row.name);
+      CAF_CHECK(mentions(row.remedy, "crun or runc"));
+    }
+  }
+  const std::vector<std::string> expected = {"/tmp"};
+  CAF_CHECK_EQUAL(names, expected);
+  evidence.uid_on_host = 1000;
+  auto rows = constraint_rows({}, facts, inside, evidence, "do this");
+  auto outside = std::find_if(rows.begin(), rows.end(),
+                              [](const auto& row) { return row.name == "user outside"; });
+  CAF_REQUIRE(outside != rows.end());
+  CAF_CHECK(!outside->held);
+}
+
 CAF_TEST(each_thing_that_is_wrong_is_found) {
   auto check = [](const std::string& row, const json& patch) {
     CAF_CHECK_EQUAL(broken(patch), row);

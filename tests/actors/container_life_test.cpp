@@ -205,7 +205,7 @@ CAF_TEST(what_only_the_oci_runtime_still_has_is_removed_there) {
   script->signalled(script->children.back(), SIGKILL);
   CAF_CHECK(destroy(handle).value);
   CAF_CHECK(!std::filesystem::exists(engine.oci_root("crun") + "/" + cid));
-  CAF_CHECK_EQUAL(script->count("delete -f " + cid), 1u);
+  CAF_CHECK_EQUAL(script->count("delete --force " + cid), 1u);
 }
 
 CAF_TEST(processes_that_are_left_in_the_cgroup_are_killed) {

@@ -115,9 +115,9 @@ CAF_TEST(containers_that_only_the_oci_runtime_has_are_deleted_there) {
                         .dump();
   make_driver();
   CAF_CHECK_EQUAL(sweep().containers, 2u);
-  CAF_CHECK_EQUAL(script->count("delete -f"), 2u);
-  CAF_CHECK_EQUAL(script->count("delete -f " + std::string(64, '1')), 1u);
-  CAF_CHECK_EQUAL(script->count("delete -f " + std::string(64, '4')), 1u);
+  CAF_CHECK_EQUAL(script->count("delete --force"), 2u);
+  CAF_CHECK_EQUAL(script->count("delete --force " + std::string(64, '1')), 1u);
+  CAF_CHECK_EQUAL(script->count("delete --force " + std::string(64, '4')), 1u);
 }
 
 CAF_TEST(containers_that_podman_does_not_list_are_known_by_their_folders) {

@@ -59,7 +59,7 @@ expected<finished_process> fake_engine::command(command_script& script, const pr
       return finished_process{how.code, {}, how.err};
     }
   }
-  if (program == "crun" || program == "runc") {
+  if (program == "crun" || program == "runc" || program == "runsc") {
     if (has(words, "--version")) {
       return finished_process{0, program + " version 1.2.3\nmore\n", {}};
     }
