@@ -125,7 +125,7 @@ class Runs(LifecycleTest):
         for pid in hung:
             os.kill(pid, signal.SIGSTOP)
         try:
-            # The run waits for the deadline of its first request, and then has another service.
+            # The run waits until the service is given up, and then has another.
             self.assertEqual(self.run_well("print(1)")["stdout"], "1\n")
             wait_until(lambda: not any(map(is_alive, hung)), 10, "what hung is gone")
         finally:
