@@ -10,6 +10,7 @@ import unittest
 
 from host import account, as_account, is_root, patience, wait_until
 from instances import guests_of
+from lifecycle import settle
 from resources import MOST, bytes_kept, error_of, read_part, read_whole
 from stdio_client import status_field
 from world import POOLED, BulkheadTest, World
@@ -220,6 +221,8 @@ class Bounds(BulkheadTest):
         another = self.world.client()
         wait_until(lambda: not new & set(os.listdir(folder)), 30, "it is gone")
         self.assertEqual(another.close(), 0)
+        settle(victim.instance)
+        self.assertEqual(self.world.command("doctor", "--sweep", seconds=120).returncode, 0)
 
 
 class FullDisk(unittest.TestCase):
