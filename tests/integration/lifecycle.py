@@ -20,9 +20,11 @@ def kill(pid):
 
 def settle(instance):
     """A sweep leaves folders alone that are ten seconds young: they may be of a server that is just starting.
-    Makes a dead one's older than that."""
-    folder = f"{instances_dir()}/{instance}"
-    os.utime(folder, (time.time() - 60,) * 2)
+    Makes a dead one's older than that, if it is still there."""
+    try:
+        os.utime(f"{instances_dir()}/{instance}", (time.time() - 60,) * 2)
+    except FileNotFoundError:
+        pass
 
 
 class LifecycleTest(BulkheadTest):

@@ -78,6 +78,7 @@ class Sweeping(unittest.TestCase):
             time.sleep(milliseconds / 1000)
             sweep.kill()
             sweep.wait()
+        settle(dead.instance)  # what a sweep has removed made the folder young again
         self.sweep()
         self.world.assert_clean(dead.instance, alive=False)
 
