@@ -153,7 +153,7 @@ export repo build sanitized logs
 
 printf '== setup\n' >&2
 if bash "$repo/deploy/setup.sh" --tests --build-dir "$build"; then
-  suite unit 600 bash -c 'unit_tests "$build"'
+  suite unit 900 bash -c 'unit_tests "$build"'
 else
   printf '   setup failed (its words are above): the suites that need the program fail too\n' >&2
   failed=$((failed + 1))
@@ -163,9 +163,9 @@ while read -r version python; do
   suite "guest-python$version" 300 "$python" -c "$unittest_runner" "$repo/tests/guest"
 done < <(pythons)
 suite integration 3000 env BULKHEAD_BINARY="$build/bulkhead" /usr/bin/python3 "$repo/tests/integration/run.py"
-if check sanitizer-build 1200 bash -c build_sanitized; then
+if check sanitizer-build 2400 bash -c build_sanitized; then
   # CAF and the tests run slower under the sanitizers; leaks count.
-  suite unit-sanitized 900 env ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1 bash -c 'unit_tests "$sanitized"'
+  suite unit-sanitized 1500 env ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1 bash -c 'unit_tests "$sanitized"'
 fi
 suite format 120 bash -c format_check
 [ -z "$long" ] || suite clang-tidy 3600 bash -c tidy_check
