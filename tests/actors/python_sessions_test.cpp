@@ -261,6 +261,15 @@ CAF_TEST(a_sandbox_that_died_as_its_run_ended_is_noticed) {
   CAF_CHECK_EQUAL(claim(handle)->failure(), errc::closed);
 }
 
+CAF_TEST(a_session_goes_on_for_a_client_that_comes_back_with_its_handle) {
+  auto box = make_sandbox();
+  auto handle = idle_session(box);
+  kill(last_client);
+  CAF_CHECK_EQUAL(logs[0]->ends, 0);
+  auto again = claim(handle);
+  CAF_CHECK(again->lease().sandbox == box);
+}
+
 CAF_TEST(a_session_is_lost_with_who_runs_code_in_it) {
   auto made = claim();
   kill(last_client);
