@@ -57,7 +57,7 @@ class Chaos(LifecycleTest):
     def check(self, reply):
         answer = self.answer(reply, wait=120)
         if answer["status"] == "success":
-            self.assertEqual(answer["stdout"], "fine\n")
+            self.assertEqual(answer.get("stdout"), "fine\n", answer)
         else:
             self.assertIn(answer["error"]["code"], ("runtime_lost", "unavailable"), answer)
         return answer["status"]
