@@ -183,8 +183,10 @@ def monitors_of(instance):
 
 def guests_of(instance):
     """The guests' own processes, as the host sees them."""
-    return [pid for pid in processes_of(instance)
-            if command_line(pid)[:1] == ["python3"] and "/ipc/entrypoint.py" in command_line(pid)]
+    found = [pid for pid in processes_of(instance)
+             if command_line(pid)[:1] == ["python3"] and "/ipc/entrypoint.py" in command_line(pid)]
+    # A child of a guest's looks like it until it executes its own program.
+    return [pid for pid in found if status_field(pid, "PPid") not in map(str, found)]
 
 
 def is_alive(pid):
