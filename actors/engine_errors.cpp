@@ -8,6 +8,7 @@
 
 #include "protocol/ascii.hpp"
 #include "protocol/oci_config.hpp"
+#include "protocol/printable.hpp"
 
 namespace bulkhead {
 
@@ -105,15 +106,7 @@ std::string engine_complaint(std::string_view err) {
       result.erase(0, prefix.size());
     }
   }
-  if (result.size() > longest_complaint) {
-    result.resize(longest_complaint);
-    // Not in the middle of a character.
-    while (!result.empty() && (static_cast<unsigned char>(result.back()) & 0x80) != 0) {
-      result.pop_back();
-    }
-    result += "…";
-  }
-  return result.empty() ? "it gave no reason" : result;
+  return result.empty() ? "it gave no reason" : shortened(std::move(result), longest_complaint);
 }
 
 error explain_engine_failure(std::string_view action, const engine_profile& engine,

@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "protocol/printable.hpp"
+
 namespace bulkhead {
 
 using nlohmann::json;
@@ -375,15 +377,7 @@ std::string oci_complaint(std::string_view err) {
       result = message_of(line);
     }
   }
-  if (result.size() > longest) {
-    result.resize(longest);
-    // Not in the middle of a character.
-    while (!result.empty() && (static_cast<unsigned char>(result.back()) & 0x80) != 0) {
-      result.pop_back();
-    }
-    result += "…";
-  }
-  return result.empty() ? "it gave no reason" : result;
+  return result.empty() ? "it gave no reason" : shortened(std::move(result), longest);
 }
 
 } // namespace bulkhead

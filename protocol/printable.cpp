@@ -55,4 +55,15 @@ std::string printable(std::string_view text) {
   return result;
 }
 
+std::string shortened(std::string text, std::size_t most) {
+  if (text.size() > most) {
+    text.resize(most);
+    while (!text.empty() && (static_cast<unsigned char>(text.back()) & 0x80) != 0) {
+      text.pop_back();
+    }
+    text += "…";
+  }
+  return text;
+}
+
 } // namespace bulkhead

@@ -11,4 +11,8 @@ namespace bulkhead {
 /// these can only stand in its strings.
 std::string printable(std::string_view text);
 
+/// `text`, or, where it has more than `most` bytes, its beginning and an ellipsis; the beginning
+/// never ends within a character.
+std::string shortened(std::string text, std::size_t most);
+
 } // namespace bulkhead
