@@ -22,10 +22,17 @@ constexpr std::size_t deepest_schema = 100;
 constexpr std::size_t longest_shown_reference = 200;
 
 // Keywords by what their values hold: a schema, a list of schemas, schemas by name.
-constexpr std::array<std::string_view, 11> with_schema = {
-    "not",      "if",          "then",          "else",           "additionalProperties",
-    "contains", "items",       "propertyNames", "additionalItems", "unevaluatedItems",
-    "unevaluatedProperties"};
+constexpr std::array<std::string_view, 11> with_schema = {"not",
+                                                          "if",
+                                                          "then",
+                                                          "else",
+                                                          "additionalProperties",
+                                                          "contains",
+                                                          "items",
+                                                          "propertyNames",
+                                                          "additionalItems",
+                                                          "unevaluatedItems",
+                                                          "unevaluatedProperties"};
 constexpr std::array<std::string_view, 5> with_list = {"allOf", "anyOf", "oneOf", "prefixItems",
                                                        "items"};
 constexpr std::array<std::string_view, 6> with_names = {

@@ -42,8 +42,8 @@ public:
   /// `unless_said`: the dialect of a schema without `$schema`, which for MCP is 2020-12. Errors:
   /// malformed (no schema), not_found (a reference that leads out of the document or nowhere,
   /// a dialect of somebody's own), too_large (over 100,000 subschemas, or nested over 100 deep).
-  static expected<json_schema>
-  compile(std::string_view text, schema_dialect unless_said = schema_dialect::draft_2020_12);
+  static expected<json_schema> compile(std::string_view text,
+                                       schema_dialect unless_said = schema_dialect::draft_2020_12);
 
   /// Checks a scanned JSON text. What is told of misfits is the first three.
   schema_verdict check(std::string_view value, const schema_bounds& bounds = {}) const;

@@ -14,7 +14,7 @@ constexpr std::int64_t pattern_memory = 1 << 20;
 constexpr std::size_t longest_pattern = 4096;
 
 struct uri_parts {
-  std::string_view scheme; ///< with its colon
+  std::string_view scheme;    ///< with its colon
   std::string_view authority; ///< with its slashes
   std::string_view path;
   std::string_view rest; ///< query and fragment

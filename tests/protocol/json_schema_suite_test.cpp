@@ -17,8 +17,7 @@ namespace {
 using nlohmann::json;
 
 const std::string old_suite = "/usr/share/json-schema-test-suite/tests/";
-const std::string new_suite =
-    "/usr/share/perl5/auto/share/dist/Test-JSON-Schema-Acceptance/tests/";
+const std::string new_suite = "/usr/share/perl5/auto/share/dist/Test-JSON-Schema-Acceptance/tests/";
 
 /// Left out are groups of tests, as "file: description", or all of a file, as "file", whose schemas
 /// refer to documents outside themselves: nothing is fetched, so that those must be told as not to
@@ -75,8 +74,8 @@ void run_group(const std::string& name, const json& group, schema_dialect dialec
   ASSERT_TRUE(schema) << name << ": " << schema.error().message;
   for (const auto& test : group.at("tests")) {
     auto verdict = schema->check(test.at("data").dump());
-    auto wanted = test.at("valid").get<bool>() ? schema_verdict::kind::fits
-                                               : schema_verdict::kind::misfits;
+    auto wanted =
+        test.at("valid").get<bool>() ? schema_verdict::kind::fits : schema_verdict::kind::misfits;
     EXPECT_EQ(verdict.what, wanted) << name << ": " << test.at("description") << ": "
                                     << test.at("data") << ": " << verdict.text;
     EXPECT_EQ(verdict.text.empty(), wanted == schema_verdict::kind::fits) << verdict.text;
@@ -114,7 +113,8 @@ TEST(json_schema_suite, draft_7_in_a_newer_copy) {
 }
 
 TEST(json_schema_suite, draft_2020_12) {
-  auto count = run_suite(new_suite + "draft2020-12", schema_dialect::draft_2020_12, outside_draft_2020_12);
+  auto count =
+      run_suite(new_suite + "draft2020-12", schema_dialect::draft_2020_12, outside_draft_2020_12);
   EXPECT_GT(count.tests, 1000U);
 }
 

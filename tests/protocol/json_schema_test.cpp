@@ -49,15 +49,15 @@ TEST(json_schema, complaints_name_place_expectation_and_value) {
             "labels[1]: expected string, got the object {\"b\":1}");
   EXPECT_EQ(complaint(issue, R"({"title":"x","assignee":{"name":"me"}})"),
             "assignee: \"login\" is missing");
-  EXPECT_EQ(complaint(issue, R"({"title":""})"),
-            "title: expected at least 1 characters, got 0");
+  EXPECT_EQ(complaint(issue, R"({"title":""})"), "title: expected at least 1 characters, got 0");
 }
 
 TEST(json_schema, did_you_mean) {
   EXPECT_EQ(complaint(issue, R"({"title":"x","asignee":{"login":"me"}})"),
             "there is no \"asignee\"; did you mean \"assignee\"?");
-  EXPECT_EQ(complaint(issue, R"({"title":"x","state":"colsed"})"),
-            "state: expected one of \"open\", \"closed\", got \"colsed\"; did you mean \"closed\"?");
+  EXPECT_EQ(
+      complaint(issue, R"({"title":"x","state":"colsed"})"),
+      "state: expected one of \"open\", \"closed\", got \"colsed\"; did you mean \"closed\"?");
   EXPECT_EQ(complaint(issue, R"({"title":"x","zzz":1})"),
             "there is no \"zzz\"; expected are \"assignee\", \"labels\", \"milestone\", \"state\", "
             "\"title\"");
@@ -73,8 +73,9 @@ TEST(json_schema, of_alternatives_the_likely_one_is_told) {
 TEST(json_schema, at_most_three_complaints_and_short_ones) {
   auto text = complaint(R"({"items":{"type":"string"}})",
                         "[1,2,3,4,{\"" + std::string(5000, 'x') + "\":1}]");
-  EXPECT_EQ(text, "[0]: expected string, got the integer 1; [1]: expected string, got the integer 2; "
-                  "[2]: expected string, got the integer 3");
+  EXPECT_EQ(text,
+            "[0]: expected string, got the integer 1; [1]: expected string, got the integer 2; "
+            "[2]: expected string, got the integer 3");
   auto long_one = complaint(R"({"type":"integer"})", '"' + std::string(5000, 'x') + '"');
   EXPECT_LT(long_one.size(), 200U);
   auto name = complaint(R"({"additionalProperties":{"type":"string"}})",
@@ -146,9 +147,10 @@ TEST(json_schema, patterns_take_linear_time_or_are_not_checked) {
   EXPECT_EQ(check(R"({"pattern":"^\\u00e4$"})", R"("ä")").what, kind::fits);
   EXPECT_EQ(check(R"({"pattern":"^\\u00e4$"})", R"("a")").what, kind::misfits);
   // A name that such a pattern may have meant is no unknown one.
-  EXPECT_EQ(check(R"s({"patternProperties":{"^(?!x)":{}},"additionalProperties":false})s",
-                  R"({"y":1})").what,
-            kind::fits);
+  EXPECT_EQ(
+      check(R"s({"patternProperties":{"^(?!x)":{}},"additionalProperties":false})s", R"({"y":1})")
+          .what,
+      kind::fits);
 }
 
 TEST(json_schema, numbers_that_no_double_holds) {
@@ -164,7 +166,8 @@ TEST(json_schema, what_servers_wrote_before_2020_12) {
   EXPECT_EQ(check(R"({"dependencies":{"a":["b"]}})", R"({"a":1})").what, kind::misfits);
   EXPECT_EQ(check(R"({"$schema":"http://json-schema.org/draft-07/schema#","$ref":"#/definitions/x",
                       "definitions":{"x":{"type":"object"}}})",
-                  "1").what,
+                  "1")
+                .what,
             kind::misfits);
 }
 
