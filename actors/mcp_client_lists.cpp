@@ -109,6 +109,7 @@ void mcp_client_state::finish_listing(std::string_view note) {
   result->alias = entry.alias;
   result->description = entry.description.empty() ? server.title : entry.description;
   result->tools = std::move(list->tools);
+  result->version = server.version;
   assign_tool_aliases(result->tools);
   documents = std::move(result);
   documents_expire.reset();

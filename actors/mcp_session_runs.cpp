@@ -122,9 +122,11 @@ void mcp_session_state::call_tool(const rpc_message& message, const mcp_request&
     return;
   }
   auto fresh = arguments->session == "new";
-  claim_session(id, {context.owner, fresh ? std::string{} : std::move(arguments->session),
-                     arguments->reset, runs[id].what.servers,
-                     deadline::at(self->clock().now() + queue_wait)});
+  claim_session(
+      id, {context.owner, fresh ? std::string{} : std::move(arguments->session), arguments->reset,
+           runs[id].what.servers,
+           env.config.autoload ? context.catalogue->allowed_servers() : std::vector<std::string>{},
+           deadline::at(self->clock().now() + queue_wait)});
 }
 
 void mcp_session_state::claim_session(const std::string& id, session_claim claim) {

@@ -79,6 +79,9 @@ struct server_catalogue {
 
   /// The entry called `name` (raw name or alias), or null.
   const server_entry* find(std::string_view name) const;
+
+  /// The raw names of those that policy allows.
+  std::vector<std::string> allowed_servers() const;
 };
 
 /// A file as it was read: path and text, or why it couldn't or mustn't be read.
