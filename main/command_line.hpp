@@ -28,6 +28,10 @@ struct command_line {
   bool sweep = false;
   bool tools = false;
 
+  // servers
+  bool stubs = false;
+  std::string only_server; ///< raw name or alias; empty: all
+
   std::string account = "bulkhead"; ///< what root becomes
 };
 
