@@ -113,6 +113,9 @@ void mcp_session_state::start_run(const rpc_message& message, const mcp_request&
   for (const auto& file : call.files) {
     size += file.bytes.size();
   }
+  for (const auto& [key, answer] : early.answers) {
+    size += answer.size();
+  }
   if (!env.budget->take(size, run.held)) {
     reject_call(
         message, request, run_status::unavailable,

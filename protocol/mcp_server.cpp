@@ -12,13 +12,11 @@ namespace bulkhead {
 
 namespace {
 
-/// Shown to people and, by some hosts, to the model; at most 500 bytes.
+/// Shown to people and, by some hosts, to the model, beside the tool's description: it doesn't say
+/// that again.
 constexpr std::string_view instructions =
-    "Bulkhead runs Python in a locked-down container and lets that code call the user's MCP "
-    "servers "
-    "(tool run_python). Prefer one run that does several calls and filters their results over many "
-    "small runs. Read the resource bulkhead://capabilities for the helpers and the servers there "
-    "are.";
+    "Bulkhead runs Python that calls the user's MCP servers (tool run_python). The resource "
+    "bulkhead://capabilities tells which servers and helpers there are.";
 
 constexpr std::string_view server_info =
     R"({"name":"bulkhead","title":"Bulkhead","version":")" BULKHEAD_VERSION R"("})";

@@ -17,8 +17,8 @@ namespace bulkhead {
 inline constexpr std::string_view run_python_name = "run_python";
 
 /// Its definition for `tools/list`, JSON text. Name, description and input schema, which hosts put
-/// into a model's context, take at most 1,400 bytes whatever is configured; so does all of it but
-/// what is for programs (`annotations`, `_meta`), unless the settings want the output schema in it.
+/// into a model's context, take at most 1,400 bytes whatever is configured. The output schema,
+/// which some put there too, is in it only if the settings want it.
 std::string run_python_definition(const settings& config);
 
 /// The JSON Schema of the `structuredContent` of its results.

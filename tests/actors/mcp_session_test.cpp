@@ -46,7 +46,8 @@ CAF_TEST(lists in the legacy era) {
 
 CAF_TEST(a cursor that was never given is refused) {
   initialize();
-  for (const auto* method : {"tools/list", "resources/list", "prompts/list"}) {
+  for (const auto* method :
+       {"tools/list", "resources/list", "resources/templates/list", "prompts/list"}) {
     ask(1, method, {{"cursor", "x"}});
     CAF_CHECK_EQUAL(code(1), -32602);
   }
@@ -94,7 +95,8 @@ CAF_TEST(unknown methods are refused in both eras and unknown notifications igno
 }
 
 CAF_TEST(what the modern era removed is unknown there) {
-  for (const auto* method : {"ping", "logging/setLevel", "initialize", "resources/subscribe"}) {
+  for (const auto* method : {"ping", "logging/setLevel", "initialize", "resources/subscribe",
+                             "resources/unsubscribe", "notifications/roots/list_changed"}) {
     ask_modern(1, method, {{"level", "info"}, {"protocolVersion", "2025-11-25"}});
     CAF_CHECK_EQUAL(code(1), -32601);
   }
