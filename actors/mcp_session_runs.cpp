@@ -19,7 +19,8 @@ using std::chrono::seconds;
 /// How long a call may wait for its turn; clients give up on a request after 60 s, commonly.
 constexpr seconds queue_wait{30};
 /// An invocation ends itself; should it not, this long after its code's deadline it is given up.
-/// Booting, starting upstream servers and interrupting the code happen outside that deadline.
+/// Booting, starting upstream servers, asking the client and interrupting the code happen outside
+/// that deadline.
 constexpr seconds run_allowance{180};
 /// Between two signs of life of a run.
 constexpr seconds progress_interval{5};
@@ -221,7 +222,9 @@ void mcp_session_state::admitted(const std::string& id, std::uint64_t ticket) {
   }
   run.what.observer = nullptr;
   run.held.release();
-  self->request(run.invocation, run.what.timeout + run_allowance, run_atom::value)
+  self->request(run.invocation,
+                run.what.timeout + run_allowance + context.env->bounds.question_time,
+                run_atom::value)
       .then([this, id](const run_answer& answer) { finished(id, answer); },
             [this, id](const caf::error& reason) {
               auto why = from_caf(reason, "run code");

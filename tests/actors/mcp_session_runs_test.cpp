@@ -291,7 +291,7 @@ CAF_TEST(a run whose actor dies is answered) {
 CAF_TEST(a run that never answers is given up) {
   initialize();
   call(1, "a");
-  pass(seconds{30 + 180 + 2});
+  pass(seconds{30 + 180 + 2} + env->bounds.question_time);
   CAF_CHECK_EQUAL(result(1, "/isError"), json(true));
   CAF_CHECK_EQUAL(admission->released, std::vector<std::uint64_t>{1});
 }
