@@ -5,7 +5,6 @@
 #include <caf/all.hpp>
 #include <fmt/format.h>
 
-#include "actors/errors.hpp"
 #include "protocol/json_rpc.hpp"
 #include "protocol/json_text.hpp"
 #include "protocol/run_python.hpp"
@@ -34,8 +33,17 @@ void mcp_session_state::write(std::string message) {
   self->send(out, message_atom::value, std::move(message));
 }
 
+void mcp_session_state::write_for(std::string_view request, std::string message) {
+  self->send(out, message_atom::value, std::string{request}, std::move(message));
+}
+
+void mcp_session_state::respond(std::string_view request, std::string_view result) {
+  write_for(request, encode_result(request, result));
+}
+
 void mcp_session_state::refuse(std::string_view request, const rpc_refusal& reason) {
-  write(encode_error(request, reason.code, reason.message, reason.data));
+  auto message = encode_error(request, reason.code, reason.message, reason.data);
+  request.empty() ? write(std::move(message)) : write_for(request, std::move(message));
 }
 
 answer_form mcp_session_state::form_for(const mcp_request& request) const {
@@ -68,8 +76,7 @@ void mcp_session_state::take_message(const std::string& text) {
     take_notification(*message);
     break;
   case rpc_kind::response:
-    // We never ask, so there is nothing to answer.
-    context.env->log->debug("session: a response came that nobody waits for");
+    take_response(*message);
     break;
   }
 }
@@ -135,7 +142,7 @@ bool mcp_session_state::dispatch_lists(const rpc_message& message, const mcp_req
     return false;
   }
   if (request.find("cursor").empty()) {
-    write(encode_result(message.id, result));
+    respond(message.id, result);
   } else {
     refuse(message.id, {rpc_code::invalid_params,
                         "Invalid cursor: the list has one page, ask without a cursor",
@@ -146,7 +153,7 @@ bool mcp_session_state::dispatch_lists(const rpc_message& message, const mcp_req
 
 void mcp_session_state::dispatch_modern(const rpc_message& message, const mcp_request& request) {
   if (message.method == "server/discover") {
-    write(encode_result(message.id, discover_result()));
+    respond(message.id, discover_result());
   } else if (message.method == "subscriptions/listen") {
     listen(message, request);
   } else {
@@ -158,7 +165,7 @@ void mcp_session_state::dispatch_legacy(const rpc_message& message, const mcp_re
   if (message.method == "initialize") {
     initialize(message, request);
   } else if (message.method == "ping") {
-    write(encode_result(message.id, empty_result(form_for(request))));
+    respond(message.id, empty_result(form_for(request)));
   } else if (message.method == "logging/setLevel") {
     set_log_level(message, request);
   } else {
@@ -178,7 +185,9 @@ void mcp_session_state::initialize(const rpc_message& message, const mcp_request
   revision = negotiate_revision(*requested);
   context.env->log->debug("session: initialize, revision {} asked, {} spoken", *requested,
                           revision);
-  write(encode_result(message.id, initialize_result(revision)));
+  abilities = read_client_abilities(request.find("capabilities"), revision);
+  note_abilities(abilities);
+  respond(message.id, initialize_result(revision));
 }
 
 void mcp_session_state::set_log_level(const rpc_message& message, const mcp_request& request) {
@@ -191,7 +200,7 @@ void mcp_session_state::set_log_level(const rpc_message& message, const mcp_requ
     return;
   }
   log_level = level;
-  write(encode_result(message.id, empty_result(form_for(request))));
+  respond(message.id, empty_result(form_for(request)));
 }
 
 void mcp_session_state::listen(const rpc_message& message, const mcp_request& request) {
@@ -207,8 +216,8 @@ void mcp_session_state::listen(const rpc_message& message, const mcp_request& re
   } else {
     // Nothing here ever changes, so the subset that is honoured is empty.
     subscriptions.insert(message.id);
-    write(encode_notification("notifications/subscriptions/acknowledged",
-                              subscription_ack_params(message.id)));
+    write_for(message.id, encode_notification("notifications/subscriptions/acknowledged",
+                                              subscription_ack_params(message.id)));
   }
 }
 
@@ -236,10 +245,7 @@ mcp_session_impl_actor::behavior_type mcp_session_state::make_behavior() {
       [this](run_progress& step) {
         step.output ? wrote(step.run, step.message) : progressed(step.run, step.message);
       },
-      [](const client_question& question) -> caf::result<std::string> {
-        return to_caf(errc::unavailable,
-                      fmt::format("{}: this client can't be asked", question.method));
-      },
+      [this](client_question& question) { return ask(question); },
       [this](message_atom, const std::string& text) {
         take_message(text);
         self->send(out, credit_atom::value, std::uint64_t{text.size() + 1});
@@ -252,6 +258,9 @@ mcp_session_impl_actor::behavior_type mcp_session_state::make_behavior() {
       [](catalogue_atom) {},
       [this](stop_atom) { return stop(); },
       [this](tick_atom) { tick(); },
+      [this](tick_atom, std::uint64_t question) { question_due(question); },
+      [this](tick_atom, run_atom, const std::string& run) { put_to_client(run); },
+      [this](tick_atom, end_atom, const std::string& state) { kept.erase(state); },
   };
 }
 

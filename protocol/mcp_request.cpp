@@ -178,6 +178,7 @@ tl::expected<mcp_request, rpc_refusal> read_mcp_request(const rpc_message& messa
     if (!sound) {
       return tl::unexpected<rpc_refusal>(std::move(sound.error()));
     }
+    request.abilities = meta.find(capabilities_key);
   }
   if (auto sound = read_progress_token(meta, request); !sound) {
     return tl::unexpected<rpc_refusal>(std::move(sound.error()));

@@ -53,6 +53,7 @@ struct mcp_request {
   json_outline params;
   std::string progress_token;            ///< JSON text, e.g. `0` or `"a"`; empty: none given
   std::optional<log_severity> log_level; ///< modern: logs wanted for this request
+  std::string_view abilities;            ///< modern: the client's capabilities, a JSON object
 
   /// The JSON text of the argument `name`; empty when absent or null.
   std::string_view find(std::string_view name) const;

@@ -170,6 +170,12 @@ std::string call_result(std::string_view rendered, const answer_form& form) {
   return finish(std::move(members), form.modern, cache_scope::none);
 }
 
+std::string result_that_asks(std::string members) {
+  return fmt::format(R"({{{},"resultType":"input_required",)"
+                     R"("_meta":{{"io.modelcontextprotocol/serverInfo":{}}}}})",
+                     members, server_info);
+}
+
 std::string empty_result(const answer_form& form) {
   return finish({}, form.modern, cache_scope::none);
 }

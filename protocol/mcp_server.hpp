@@ -65,6 +65,9 @@ rpc_refusal resource_not_found(std::string_view uri, const answer_form& form);
 /// A CallToolResult rendered by `render_call_result`, shaped for the client.
 std::string call_result(std::string_view rendered, const answer_form& form);
 
+/// A result of the modern era that asks the client for more; `members` is JSON without braces.
+std::string result_that_asks(std::string members);
+
 /// An empty result, e.g. for `ping`; the end of a subscription when `subscription` is its id.
 std::string empty_result(const answer_form& form);
 std::string subscription_end_result(std::string_view subscription);

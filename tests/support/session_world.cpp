@@ -116,7 +116,8 @@ session_context scripted_context(caf::actor_system& system, environment_ptr env,
   };
   python_sessions_actor sessions = system.spawn(python_sessions, env);
   return {std::move(env), system.spawn(scripted_admission, admission),
-          [sessions] { return sessions; }, std::move(catalogue), start};
+          [sessions] { return sessions; }, [catalogue = std::move(catalogue)] { return catalogue; },
+          start};
 }
 
 } // namespace bulkhead::testing
