@@ -51,7 +51,8 @@ tl::expected<std::string, rpc_refusal> header_text(const incoming_request& reque
   }
   auto text = decode_header_value(*request.find(name));
   if (!text) {
-    return mismatch(fmt::format("the header {} isn't sound base64 of the form =?base64?...?=", name));
+    return mismatch(
+        fmt::format("the header {} isn't sound base64 of the form =?base64?...?=", name));
   }
   return std::move(*text);
 }
@@ -268,8 +269,8 @@ std::string readdressed(std::string_view message, std::string_view ours, std::st
     auto again = outline_of(result);
     auto content = again.find(part);
     auto meta = is_json_object(content) ? outline_of(content).find("_meta") : std::string_view{};
-    auto named = is_json_object(meta) ? outline_of(meta).find(subscription_key)
-                                      : std::string_view{};
+    auto named =
+        is_json_object(meta) ? outline_of(meta).find(subscription_key) : std::string_view{};
     if (!named.empty() && named == ours) {
       result = replaced(result, named, theirs);
     }
@@ -295,6 +296,10 @@ std::uint32_t status_of_response(std::string_view message) {
 
 bool is_response(std::string_view message) {
   return outline_of(message).find("method").empty();
+}
+
+bool is_error_response(std::string_view message) {
+  return !outline_of(message).find("error").empty();
 }
 
 std::string encode_event(std::string_view id, std::string_view message) {

@@ -47,8 +47,8 @@ tl::expected<posted_message, outgoing_answer> read_post(const incoming_request& 
                                                         const scan_limits& bounds,
                                                         const mirrored_parameters& mirrored = {});
 
-/// Is the revision that a GET or a DELETE names, if any, one with sessions? Answers the refusal: 405
-/// for the modern one, 400 for an unknown one.
+/// Is the revision that a GET or a DELETE names, if any, one with sessions? Answers the refusal:
+/// 405 for the modern one, 400 for an unknown one.
 tl::expected<void, outgoing_answer> check_session_era(const incoming_request& request);
 
 /// The text that a header's value stands for, decoded if it is in the form "=?base64?…?="; nothing
@@ -66,8 +66,9 @@ std::string readdressed(std::string_view message, std::string_view ours, std::st
 /// belongs to the error's code.
 std::uint32_t status_of_response(std::string_view message);
 
-/// Is this a message the last one of its request, i.e. a response?
+/// Is a message of ours a response, i.e. the last one about its request? And one that is an error?
 bool is_response(std::string_view message);
+bool is_error_response(std::string_view message);
 
 /// One event of a stream with a message of one line, its end left out or not; without an id when
 /// that is empty.

@@ -161,7 +161,8 @@ verdict check_method(const incoming_request& request) {
   if (request.method == "DELETE") {
     return {};
   }
-  return refuse(405, "only POST, and GET and DELETE with a session", {{"Allow", "POST, GET, DELETE"}});
+  return refuse(405, "only POST, and GET and DELETE with a session",
+                {{"Allow", "POST, GET, DELETE"}});
 }
 
 } // namespace
@@ -172,9 +173,8 @@ bool same_name(std::string_view one, std::string_view other) {
 }
 
 const std::string* incoming_request::find(std::string_view name) const {
-  auto found = std::find_if(fields.begin(), fields.end(), [&](const http_field& field) {
-    return same_name(field.name, name);
-  });
+  auto found = std::find_if(fields.begin(), fields.end(),
+                            [&](const http_field& field) { return same_name(field.name, name); });
   return found == fields.end() ? nullptr : &found->value;
 }
 
@@ -204,9 +204,8 @@ outgoing_answer refusal(std::uint32_t status, int code, std::string_view message
   }
   // An answer to nothing in particular has no id, rather than a null one (2025-11-25, schema
   // "JSONRPCErrorResponse").
-  answer.body =
-      fmt::format(R"({{"jsonrpc":"2.0","error":{{"code":{},"message":{}{}{}}}}})", code,
-                  json_quote(message), data.empty() ? "" : R"(,"data":)", data);
+  answer.body = fmt::format(R"({{"jsonrpc":"2.0","error":{{"code":{},"message":{}{}{}}}}})", code,
+                            json_quote(message), data.empty() ? "" : R"(,"data":)", data);
   return answer;
 }
 

@@ -51,10 +51,11 @@ outgoing_answer explain(std::uint32_t status) {
   case 431:
     return refusal(431, rpc_code::invalid_request, "the header is over the limit");
   case 500:
-    return refusal(500, rpc_code::internal_error, "the request was lost to a fault of the server's");
+    return refusal(500, rpc_code::internal_error,
+                   "the request was lost to a fault of the server's");
   case 503: {
-    auto answer = refusal(503, rpc_code::internal_error,
-                          "too much is going on at once; try again later");
+    auto answer =
+        refusal(503, rpc_code::internal_error, "too much is going on at once; try again later");
     answer.fields.push_back({"Retry-After", "2"});
     return answer;
   }
@@ -117,10 +118,9 @@ public:
 private:
   template <class Work>
   void post(Work work) {
-    boost::asio::post(executor_, [connection = connection_, exchange = exchange_,
-                                  work = std::move(work)]() mutable {
-      work(*connection, exchange);
-    });
+    boost::asio::post(executor_,
+                      [connection = connection_, exchange = exchange_,
+                       work = std::move(work)]() mutable { work(*connection, exchange); });
   }
 
   std::shared_ptr<http_connection> connection_;
@@ -135,8 +135,8 @@ http_connection::http_connection(boost::asio::ip::tcp::socket socket,
                                  std::shared_ptr<const http_service> service,
                                  std::function<void(http_connection*)> ended)
     : socket_{std::move(socket)}, service_{std::move(service)}, ended_{std::move(ended)},
-      timer_{socket_.get_executor()}, write_timer_{socket_.get_executor()},
-      buffer_{service_->bounds.header + 8 * read_step} {
+      timer_{socket_.get_executor()},
+      write_timer_{socket_.get_executor()}, buffer_{service_->bounds.header + 8 * read_step} {
   error_code ignored;
   socket_.set_option(boost::asio::ip::tcp::no_delay{true}, ignored);
 }
@@ -184,31 +184,31 @@ void http_connection::read_ahead() {
     return;
   }
   reading_ahead_ = true;
-  socket_.async_read_some(buffer_.prepare(read_step), [self = shared_from_this()](
-                                                          const error_code& failure,
-                                                          std::size_t bytes) {
-    self->reading_ahead_ = false;
-    if (self->now_ == stage::closed) {
-      return;
-    }
-    self->buffer_.commit(bytes);
-    if (failure) {
-      // What is on its way may still be read by a client that closed only its own side.
-      self->keep_alive_ = false;
-      self->now_ == stage::finishing ? void() : self->close();
-      return;
-    }
-    switch (self->now_) {
-    case stage::idle:
-      self->read_head();
-      break;
-    case stage::lingering:
-      self->discard();
-      break;
-    default:
-      self->read_ahead();
-    }
-  });
+  socket_.async_read_some(
+      buffer_.prepare(read_step),
+      [self = shared_from_this()](const error_code& failure, std::size_t bytes) {
+        self->reading_ahead_ = false;
+        if (self->now_ == stage::closed) {
+          return;
+        }
+        self->buffer_.commit(bytes);
+        if (failure) {
+          // What is on its way may still be read by a client that closed only its own side.
+          self->keep_alive_ = false;
+          self->now_ == stage::finishing ? void() : self->close();
+          return;
+        }
+        switch (self->now_) {
+        case stage::idle:
+          self->read_head();
+          break;
+        case stage::lingering:
+          self->discard();
+          break;
+        default:
+          self->read_ahead();
+        }
+      });
 }
 
 void http_connection::read_head() {
@@ -273,8 +273,8 @@ void http_connection::read_body() {
   auto expected_bytes = parser_->content_length().value_or(parser_->get().body().size());
   auto allowance = service_->bounds.body_time +
                    std::chrono::seconds{expected_bytes / service_->bounds.body_rate};
-  auto spent = std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() -
-                                                        body_began_);
+  auto spent =
+      std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - body_began_);
   limit(std::max(allowance - spent, milliseconds{0}));
   http::async_read_some(socket_, buffer_, *parser_,
                         [self = shared_from_this()](const error_code& failure, std::size_t) {

@@ -84,19 +84,19 @@ private:
     if (service_->closing) {
       return;
     }
-    acceptor_.async_accept([self = shared_from_this()](const error_code& failure,
-                                                       tcp::socket socket) {
-      if (self->service_->closing) {
-        return;
-      }
-      if (failure) {
-        self->pause_.expires_after(accept_pause);
-        self->pause_.async_wait([self](const error_code&) { self->accept(); });
-        return;
-      }
-      self->take(std::move(socket));
-      self->accept();
-    });
+    acceptor_.async_accept(
+        [self = shared_from_this()](const error_code& failure, tcp::socket socket) {
+          if (self->service_->closing) {
+            return;
+          }
+          if (failure) {
+            self->pause_.expires_after(accept_pause);
+            self->pause_.async_wait([self](const error_code&) { self->accept(); });
+            return;
+          }
+          self->take(std::move(socket));
+          self->accept();
+        });
   }
 
   void take(tcp::socket socket) {
@@ -105,8 +105,7 @@ private:
       return;
     }
     auto connection = std::make_shared<http_connection>(
-        std::move(socket), service_,
-        [weak = weak_from_this()](http_connection* ended) {
+        std::move(socket), service_, [weak = weak_from_this()](http_connection* ended) {
           if (auto self = weak.lock()) {
             self->connections_.erase(ended);
             self->tell_if_empty();
@@ -118,9 +117,8 @@ private:
 
   /// A client that keeps its connection for later makes room for one that wants something.
   bool make_room() {
-    auto idle = std::find_if(connections_.begin(), connections_.end(), [](const auto& each) {
-      return each.second->waits_for_request();
-    });
+    auto idle = std::find_if(connections_.begin(), connections_.end(),
+                             [](const auto& each) { return each.second->waits_for_request(); });
     if (idle == connections_.end()) {
       return false;
     }

@@ -52,8 +52,8 @@ public:
 
   /// Listens at once; `handle` is called on the I/O thread. Errors: invalid_argument (the address),
   /// unavailable (the port is taken, …).
-  static expected<std::shared_ptr<http_listener>>
-  open(io_thread& io, http_listener_options options, http_request_handler handle);
+  static expected<std::shared_ptr<http_listener>> open(io_thread& io, http_listener_options options,
+                                                       http_request_handler handle);
 
   virtual std::uint16_t port() const = 0;
 
