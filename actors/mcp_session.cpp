@@ -13,8 +13,8 @@ namespace bulkhead {
 
 namespace {
 
-/// Subscriptions that one client may hold open; each costs its id.
-constexpr std::size_t most_subscriptions = 64;
+/// Cancelled runs are waited for at most this long when the session stops.
+constexpr std::chrono::seconds stop_budget{10};
 
 scan_limits message_limits(const limits& bounds) {
   return {bounds.line, bounds.json_depth, bounds.json_nodes};
@@ -82,6 +82,9 @@ void mcp_session_state::take_message(const std::string& text) {
 }
 
 void mcp_session_state::take_notification(const rpc_message& message) {
+  if (message.method == "notifications/initialized") {
+    ready = true;
+  }
   if (message.method != "notifications/cancelled") {
     return;
   }
@@ -120,6 +123,10 @@ void mcp_session_state::dispatch(const rpc_message& message, const mcp_request& 
     read_resource(message, request);
   } else if (message.method == "resources/list") {
     list_resources(message, request);
+  } else if (message.method == "prompts/get") {
+    get_prompt(message, request);
+  } else if (message.method == "completion/complete") {
+    complete(message, request);
   } else if (dispatch_lists(message, request)) {
     return;
   } else if (request.modern) {
@@ -137,7 +144,7 @@ bool mcp_session_state::dispatch_lists(const rpc_message& message, const mcp_req
   } else if (message.method == "resources/templates/list") {
     result = template_list_result(form);
   } else if (message.method == "prompts/list") {
-    result = empty_list_result("prompts", form);
+    result = list_result("prompts", prompt_definition(), form);
   } else {
     return false;
   }
@@ -153,7 +160,7 @@ bool mcp_session_state::dispatch_lists(const rpc_message& message, const mcp_req
 
 void mcp_session_state::dispatch_modern(const rpc_message& message, const mcp_request& request) {
   if (message.method == "server/discover") {
-    respond(message.id, discover_result());
+    respond(message.id, discover_result(lists));
   } else if (message.method == "subscriptions/listen") {
     listen(message, request);
   } else {
@@ -168,6 +175,10 @@ void mcp_session_state::dispatch_legacy(const rpc_message& message, const mcp_re
     respond(message.id, empty_result(form_for(request)));
   } else if (message.method == "logging/setLevel") {
     set_log_level(message, request);
+  } else if (message.method == "resources/subscribe") {
+    subscribe(message, request, true);
+  } else if (message.method == "resources/unsubscribe") {
+    subscribe(message, request, false);
   } else {
     refuse(message.id, unknown_method(message.method));
   }
@@ -182,12 +193,13 @@ void mcp_session_state::initialize(const rpc_message& message, const mcp_request
                         {}});
     return;
   }
+  ready = false;
   revision = negotiate_revision(*requested);
   context.env->log->debug("session: initialize, revision {} asked, {} spoken", *requested,
                           revision);
   abilities = read_client_abilities(request.find("capabilities"), revision);
   note_abilities(abilities);
-  respond(message.id, initialize_result(revision));
+  respond(message.id, initialize_result(revision, lists));
 }
 
 void mcp_session_state::set_log_level(const rpc_message& message, const mcp_request& request) {
@@ -201,24 +213,6 @@ void mcp_session_state::set_log_level(const rpc_message& message, const mcp_requ
   }
   log_level = level;
   respond(message.id, empty_result(form_for(request)));
-}
-
-void mcp_session_state::listen(const rpc_message& message, const mcp_request& request) {
-  if (!is_json_object(request.find("notifications"))) {
-    refuse(message.id,
-           {rpc_code::invalid_params, "subscriptions/listen: notifications must be an object", {}});
-  } else if (subscriptions.size() >= most_subscriptions) {
-    refuse(message.id, {rpc_code::internal_error,
-                        fmt::format("subscriptions/listen: {} subscriptions are open already; "
-                                    "cancel one first",
-                                    most_subscriptions),
-                        {}});
-  } else {
-    // Nothing here ever changes, so the subset that is honoured is empty.
-    subscriptions.insert(message.id);
-    write_for(message.id, encode_notification("notifications/subscriptions/acknowledged",
-                                              subscription_ack_params(message.id)));
-  }
 }
 
 void mcp_session_state::cancel(std::string_view request) {
@@ -239,6 +233,42 @@ void mcp_session_state::cancel(std::string_view request) {
   cancel_run(run);
 }
 
+caf::typed_response_promise<caf::ok_atom> mcp_session_state::stop() {
+  auto promise = self->make_response_promise<caf::ok_atom>();
+  stopping.push_back(promise);
+  if (now != phase::open) {
+    return promise;
+  }
+  now = phase::stopping;
+  stop_due = self->clock().now() + stop_budget;
+  for (const auto& [id, wanted] : std::exchange(subscriptions, {})) {
+    respond(id, subscription_end_result(id));
+  }
+  requests.clear();
+  reads.clear();
+  kept.clear();
+  for (auto run = runs.begin(); run != runs.end();) {
+    cancel_run(run++);
+  }
+  self->delayed_send(self, stop_budget, tick_atom::value);
+  end_if_idle();
+  return promise;
+}
+
+void mcp_session_state::end_if_idle() {
+  if (now == phase::stopping && runs.empty()) {
+    end();
+  }
+}
+
+void mcp_session_state::end() {
+  now = phase::ended;
+  for (auto& promise : std::exchange(stopping, {})) {
+    promise.deliver(caf::ok_atom::value);
+  }
+  self->quit();
+}
+
 mcp_session_impl_actor::behavior_type mcp_session_state::make_behavior() {
   self->set_down_handler([this](const caf::down_msg& down) { lost(down); });
   return {
@@ -255,7 +285,7 @@ mcp_session_impl_actor::behavior_type mcp_session_state::make_behavior() {
           refuse({}, {rpc_code::invalid_request, std::move(reason.message), {}});
         }
       },
-      [](catalogue_atom) {},
+      [this](catalogue_atom) { tell_updated(std::string{capabilities_uri}); },
       [this](stop_atom) { return stop(); },
       [this](tick_atom) { tick(); },
       [this](tick_atom, std::uint64_t question) { question_due(question); },

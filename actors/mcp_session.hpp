@@ -20,9 +20,11 @@
 #include "actors/run_request.hpp"
 #include "protocol/client_abilities.hpp"
 #include "protocol/client_questions.hpp"
+#include "protocol/mcp_prompts.hpp"
 #include "protocol/mcp_request.hpp"
 #include "protocol/mcp_server.hpp"
 #include "protocol/run_python.hpp"
+#include "protocol/subscriptions.hpp"
 
 namespace bulkhead {
 
@@ -85,6 +87,8 @@ struct mcp_session_state {
     std::size_t digest = 0;      ///< of the tool and its arguments; for a client that can be asked
     std::uint32_t questions = 0; ///< that were asked, for their keys
     bool gathering = false;      ///< questions are about to be put to the client
+    /// Answers that came along with the call, for questions that have a name of their own.
+    std::map<std::string, std::string, std::less<>> early;
   };
 
   /// Something that a run asks of the client.
@@ -116,7 +120,6 @@ struct mcp_session_state {
   void dispatch_legacy(const rpc_message& message, const mcp_request& request);
   void initialize(const rpc_message& message, const mcp_request& request);
   void set_log_level(const rpc_message& message, const mcp_request& request);
-  void listen(const rpc_message& message, const mcp_request& request);
   void cancel(std::string_view request);
   answer_form form_for(const mcp_request& request) const;
   bool in_flight(std::string_view request) const;
@@ -129,9 +132,21 @@ struct mcp_session_state {
   bool begin_read(const rpc_message& message);
   bool end_read(const std::string& request);
 
+  // What clients want to be told of (mcp_session_subscriptions.cpp).
+  void listen(const rpc_message& message, const mcp_request& request);
+  void subscribe(const rpc_message& message, const mcp_request& request, bool yes);
+  void tell_changed(bool changing_lists::*list);
+  void tell_updated(const std::string& uri);
+
+  // The prompt, and completion (mcp_session_prompts.cpp).
+  void get_prompt(const rpc_message& message, const mcp_request& request);
+  void complete(const rpc_message& message, const mcp_request& request);
+  void complete_resource(const rpc_message& message, completion_request asked, answer_form form);
+
   // Runs (mcp_session_runs.cpp).
   void call_tool(const rpc_message& message, const mcp_request& request);
-  void start_run(const rpc_message& message, const mcp_request& request, python_call call);
+  void start_run(const rpc_message& message, const mcp_request& request, python_call call,
+                 input_responses early);
   void claim_session(const std::string& run, session_claim claim);
   void leave_session(run_in_flight& run);
   void admit(const std::string& run);
@@ -167,7 +182,7 @@ struct mcp_session_state {
   client_abilities abilities_of(const mcp_request& request) const;
   void note_abilities(const client_abilities& abilities);
 
-  // The end (mcp_session_runs.cpp).
+  // The end (mcp_session.cpp).
   caf::typed_response_promise<caf::ok_atom> stop();
   void end_if_idle();
   void end();
@@ -182,19 +197,22 @@ struct mcp_session_state {
   mcp_session_impl_actor::pointer self;
   session_context context;
   front_end_actor out;
-  std::string tool; ///< the one tool's definition, JSON text
+  std::string tool;     ///< the one tool's definition, JSON text
+  changing_lists lists; ///< those that can change
   phase now = phase::open;
   std::string revision;                  ///< negotiated by `initialize`; empty before
   std::optional<log_severity> log_level; ///< set by `logging/setLevel`
   client_abilities abilities;            ///< of a legacy client, as it said in `initialize`
   bool modern_seen = false;
-  std::map<std::string, run_in_flight> runs;                ///< by the run's id
-  std::map<std::string, std::string, std::less<>> requests; ///< request id to run id
-  std::set<std::string, std::less<>> subscriptions;         ///< request ids
-  std::set<std::string, std::less<>> reads;                 ///< request ids
-  std::map<std::uint64_t, question> questions;              ///< by a number of their own
-  std::map<std::string, std::string, std::less<>> states;   ///< `requestState` to run id
-  std::map<std::string, kept_answer, std::less<>> kept;     ///< by `requestState`
+  std::map<std::string, run_in_flight> runs;                      ///< by the run's id
+  std::map<std::string, std::string, std::less<>> requests;       ///< request id to run id
+  std::map<std::string, subscription, std::less<>> subscriptions; ///< by request id
+  std::set<std::string, std::less<>> subscribed;                  ///< legacy: URIs of resources
+  bool ready = false;                          ///< legacy: the client has said `initialized`
+  std::set<std::string, std::less<>> reads;    ///< request ids
+  std::map<std::uint64_t, question> questions; ///< by a number of their own
+  std::map<std::string, std::string, std::less<>> states; ///< `requestState` to run id
+  std::map<std::string, kept_answer, std::less<>> kept;   ///< by `requestState`
   std::uint64_t last_question = 0;
   bool ticking = false;
   std::chrono::steady_clock::time_point stop_due;

@@ -88,6 +88,12 @@ caf::result<std::string> mcp_session_state::ask(client_question& asked) {
     return to_caf(errc::timeout, asked.method + ": there is no time left to ask the client");
   }
   auto& run = runs[asked.run];
+  if (auto known = run.early.extract(asked.key)) {
+    if (auto sound = check_client_result(asked.method, known.mapped()); !sound) {
+      return to_caf(sound.error());
+    }
+    return std::move(known.mapped());
+  }
   auto serial = ++last_question;
   which.run = asked.run;
   which.method = std::move(asked.method);
@@ -101,7 +107,7 @@ caf::result<std::string> mcp_session_state::ask(client_question& asked) {
     ask_by_request(added, run.request);
   } else {
     auto kind = std::string_view{added.method}.substr(0, added.method.find('/'));
-    added.key = fmt::format("{}-{}", kind, ++run.questions);
+    added.key = asked.key.empty() ? fmt::format("{}-{}", kind, ++run.questions) : asked.key;
     if (!run.gathering && !run.request.empty()) {
       run.gathering = true;
       self->delayed_send(self, gather_time, tick_atom::value, run_atom::value, added.run);

@@ -63,6 +63,9 @@ void mcp_session_state::read_resource(const rpc_message& message, const mcp_requ
     refuse(message.id, {rpc_code::invalid_params, "resources/read: uri must be a string", {}});
   } else if (*uri == capabilities_uri) {
     respond(message.id, capabilities_result(guide(), *context.catalogue(), form));
+  } else if (*uri == output_schema_uri) {
+    respond(message.id, text_resource_result(*uri, "application/schema+json",
+                                             run_python_output_schema(), form));
   } else if (auto what = parse_resource_uri(*uri); what && context.store) {
     read_stored(message, *what, std::move(*uri), form);
   } else {

@@ -23,8 +23,6 @@ constexpr seconds queue_wait{30};
 constexpr seconds run_allowance{180};
 /// Between two signs of life of a run.
 constexpr seconds progress_interval{5};
-/// Cancelled runs are waited for at most this long when the session stops.
-constexpr seconds stop_budget{10};
 
 run_answer answer_of(run_status status, error reason) {
   run_answer answer;
@@ -76,16 +74,18 @@ void mcp_session_state::call_tool(const rpc_message& message, const mcp_request&
     refuse(message.id, *refusal);
     return;
   }
+  input_responses back;
   if (request.modern) {
-    auto back = read_input_responses(request);
-    if (!back) {
-      refuse(message.id, back.error());
+    auto given = read_input_responses(request);
+    if (!given) {
+      refuse(message.id, given.error());
       return;
     }
-    if (!back->state.empty()) {
-      come_back(message, request, std::move(*back));
+    if (!given->state.empty()) {
+      come_back(message, request, std::move(*given));
       return;
     }
+    back = std::move(*given);
   }
   if (!context.start) {
     reject_call(message, request, run_status::unavailable,
@@ -96,7 +96,7 @@ void mcp_session_state::call_tool(const rpc_message& message, const mcp_request&
   auto call =
       read_python_call(request.find("arguments"), *context.catalogue(), env.config, env.bounds);
   if (call) {
-    start_run(message, request, std::move(*call));
+    start_run(message, request, std::move(*call), std::move(back));
   } else {
     reject_call(message, request, run_status::validation_error, std::move(call.error()));
   }
@@ -111,7 +111,7 @@ void mcp_session_state::reject_call(const rpc_message& message, const mcp_reques
 }
 
 void mcp_session_state::start_run(const rpc_message& message, const mcp_request& request,
-                                  python_call call) {
+                                  python_call call, input_responses early) {
   const auto& env = *context.env;
   run_in_flight run;
   auto size = call.code.size();
@@ -131,6 +131,7 @@ void mcp_session_state::start_run(const rpc_message& message, const mcp_request&
   if (can_be_asked) {
     run.digest = call_digest(run_python_name, request.find("arguments"));
     note_abilities(run.abilities);
+    run.early = std::move(early.answers);
   }
   run.progress_token = request.progress_token;
   run.log_level = request.modern ? request.log_level : log_level;
@@ -264,6 +265,9 @@ void mcp_session_state::finished(const std::string& id, const run_answer& answer
                                        run.form.structured());
     conclude(run, call_result(rendered, run.form), answer);
   }
+  if (!answer.artifacts.empty() || !answer.out_kept.uri.empty() || !answer.err_kept.uri.empty()) {
+    tell_changed(&changing_lists::resources);
+  }
   end_if_idle();
 }
 
@@ -376,42 +380,6 @@ void mcp_session_state::tick() {
       schedule_tick();
     }
   }
-}
-
-caf::typed_response_promise<caf::ok_atom> mcp_session_state::stop() {
-  auto promise = self->make_response_promise<caf::ok_atom>();
-  stopping.push_back(promise);
-  if (now != phase::open) {
-    return promise;
-  }
-  now = phase::stopping;
-  stop_due = self->clock().now() + stop_budget;
-  for (const auto& subscription : std::exchange(subscriptions, {})) {
-    respond(subscription, subscription_end_result(subscription));
-  }
-  requests.clear();
-  reads.clear();
-  kept.clear();
-  for (auto run = runs.begin(); run != runs.end();) {
-    cancel_run(run++);
-  }
-  self->delayed_send(self, stop_budget, tick_atom::value);
-  end_if_idle();
-  return promise;
-}
-
-void mcp_session_state::end_if_idle() {
-  if (now == phase::stopping && runs.empty()) {
-    end();
-  }
-}
-
-void mcp_session_state::end() {
-  now = phase::ended;
-  for (auto& promise : std::exchange(stopping, {})) {
-    promise.deliver(caf::ok_atom::value);
-  }
-  self->quit();
 }
 
 } // namespace bulkhead

@@ -17,17 +17,6 @@ namespace bulkhead {
 
 namespace {
 
-/// Parts of a message, which was scanned within limits.
-constexpr std::size_t unbounded = static_cast<std::size_t>(-1);
-
-json_outline outline_of(std::string_view json) {
-  if (!is_json_object(json)) {
-    return {};
-  }
-  auto outline = scan_json(json, {unbounded, unbounded, unbounded});
-  return outline ? std::move(*outline) : json_outline{};
-}
-
 tl::unexpected<error> unsound(std::string_view method, std::string_view expected) {
   return fail(errc::malformed,
               fmt::format("{}: the client's answer must have {}", method, expected));
@@ -52,7 +41,7 @@ expected<std::string> question_params(std::string_view method, std::string_view 
     return fail(errc::invalid_argument, fmt::format("{}: params must be an object", method));
   }
   bool for_person = method == "elicitation/create";
-  auto outline = outline_of(params);
+  auto outline = outline_of_part(params);
   std::string members;
   for (const auto& member : outline.members) {
     if (member.key == "_meta" || member.key == "task") {
@@ -76,7 +65,7 @@ expected<void> check_client_result(std::string_view method, std::string_view res
   if (!is_json_object(result)) {
     return fail(errc::malformed, fmt::format("{}: the client's answer is no object", method));
   }
-  auto outline = outline_of(result);
+  auto outline = outline_of_part(result);
   if (method == "elicitation/create") {
     static constexpr std::array<std::string_view, 3> actions = {"accept", "decline", "cancel"};
     auto action = decode_json_string(outline.find("action"));
@@ -133,7 +122,7 @@ tl::expected<input_responses, rpc_refusal> read_input_responses(const mcp_reques
   if (!is_json_object(answers)) {
     return refuse("inputResponses must be an object, with an answer for each key of inputRequests");
   }
-  for (const auto& member : outline_of(answers).members) {
+  for (const auto& member : outline_of_part(answers).members) {
     if (!is_json_object(member.value)) {
       return refuse(fmt::format("inputResponses: the answer for {} must be an object",
                                 json_quote(std::string_view{member.key}.substr(0, 100))));

@@ -47,6 +47,9 @@ struct rpc_refusal {
   friend bool operator==(const rpc_refusal&, const rpc_refusal&) = default;
 };
 
+/// The outline of a part of a message, which has been scanned with it; empty for what is no object.
+json_outline outline_of_part(std::string_view json);
+
 /// A request's params and what its `_meta` says. The views point into the message's text.
 struct mcp_request {
   bool modern = false;
