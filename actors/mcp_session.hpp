@@ -34,7 +34,7 @@ struct session_context {
   admission_actor admission;
   std::function<python_sessions_actor()> sessions; ///< the current one: it may be started again
   std::function<catalogue_ptr()> catalogue;        ///< the current one: files change
-  run_starter start;
+  run_starter start; ///< null: no code is run
   /// Gives what keeps artifacts and outputs, as it is when asked.
   std::function<artifact_store_actor()> store{};
   std::string owner = "local"; ///< of what this client's runs leave, and of its sessions

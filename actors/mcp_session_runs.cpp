@@ -88,6 +88,11 @@ void mcp_session_state::call_tool(const rpc_message& message, const mcp_request&
     }
     back = std::move(*given);
   }
+  if (!context.start) {
+    reject_call(message, request, run_status::unavailable,
+                {errc::unavailable, "this server runs no code: it was started without a token"});
+    return;
+  }
   const auto& env = *context.env;
   auto call =
       read_python_call(request.find("arguments"), *context.catalogue(), env.config, env.bounds);

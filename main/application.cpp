@@ -18,6 +18,7 @@
 #include "actors/artifact_store.hpp"
 #include "actors/client_registry.hpp"
 #include "actors/container_runtime.hpp"
+#include "actors/http_client.hpp"
 #include "actors/process_host.hpp"
 #include "actors/python_sessions.hpp"
 #include "actors/tool_library.hpp"
@@ -108,6 +109,7 @@ application::application(const account& who, const settings& config, instance_lo
   config_.add_message_types<caf::id_block::bulkhead>();
   config_.add_message_types<caf::id_block::bulkhead_handles>();
   config_.add_message_types<caf::id_block::bulkhead_process_host>();
+  config_.add_message_types<caf::id_block::bulkhead_http>();
   // Idle workers sleep instead of polling.
   config_.set("scheduler.policy", caf::atom("sharing"));
   config_.set("scheduler.max-threads", worker_count());

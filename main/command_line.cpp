@@ -82,6 +82,17 @@ CLI::App* add_build(CLI::App& image, command_line& result) {
   return build;
 }
 
+/// For tests: not in the help.
+CLI::App* add_conformance_server(CLI::App& app, command_line& result) {
+  using access = command_line::http_access;
+  auto* server = app.add_subcommand("conformance-server", "MCP over HTTP on loopback, for tests");
+  server->group("");
+  server->add_option("--port", result.port, "0: one that is free");
+  server->add_flag_callback("--fixtures", [&result] { result.access = access::fixtures; });
+  server->add_flag_callback("--no-runs", [&result] { result.access = access::no_runs; });
+  return server;
+}
+
 } // namespace
 
 command_line parse_command_line(int argc, char** argv, int out) {
@@ -109,6 +120,8 @@ command_line parse_command_line(int argc, char** argv, int out) {
   image->require_subcommand(1);
   auto* build = add_build(*image, result);
 
+  auto* conformance_server = add_conformance_server(app, result);
+
   // A command's help takes its parent's footer otherwise.
   for (auto* command : {run, doctor, servers, image, build}) {
     command->footer("");
@@ -124,11 +137,12 @@ command_line parse_command_line(int argc, char** argv, int out) {
     std::exit(write_answer(out, help.str(), status == 0 ? 0 : 2));
   }
   using verb = command_line::verb;
-  result.what = run->parsed()       ? verb::run
-                : doctor->parsed()  ? verb::doctor
-                : servers->parsed() ? verb::servers
-                : image->parsed()   ? verb::image_build
-                                    : verb::stdio;
+  result.what = run->parsed()                  ? verb::run
+                : conformance_server->parsed() ? verb::conformance_server
+                : doctor->parsed()             ? verb::doctor
+                : servers->parsed()            ? verb::servers
+                : image->parsed()              ? verb::image_build
+                                               : verb::stdio;
   return result;
 }
 

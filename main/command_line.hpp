@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,7 +10,7 @@ namespace bulkhead {
 
 /// What the user asked for.
 struct command_line {
-  enum class verb { stdio, run, doctor, servers, image_build };
+  enum class verb { stdio, run, doctor, servers, image_build, conformance_server };
   verb what = verb::stdio;
 
   // run
@@ -27,6 +28,15 @@ struct command_line {
   bool json = false;
   bool sweep = false;
   bool tools = false;
+
+  // conformance-server
+  enum class http_access {
+    token,    ///< who has the token that is printed
+    fixtures, ///< everybody; there are things to serve that only the conformance suite wants
+    no_runs,  ///< everybody, but no code is run
+  };
+  http_access access = http_access::token;
+  std::uint16_t port = 0; ///< of the loopback address; 0: one that is free
 
   std::string account = "bulkhead"; ///< what root becomes
 };

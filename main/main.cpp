@@ -133,6 +133,8 @@ int run_command(const command_line& line, const settings& config, const account&
       return run_doctor(**app, stop, line, fds.out);
     case verb::servers:
       return show_servers(**app, stop, line, fds.out);
+    case verb::conformance_server:
+      return serve_conformance(**app, stop, line, fds.in, fds.out);
     default:
       return serve_stdio(**app, stop, fds.in, fds.out);
     }
