@@ -43,6 +43,7 @@ std::string credential_name(std::string_view owner, std::string_view url) {
 std::string encode_credential(const oauth_credential& credential) {
   nlohmann::json document = {{"owner", credential.owner},
                              {"url", credential.url},
+                             {"server", credential.server},
                              {"issuer", credential.issuer},
                              {"resource", credential.resource},
                              {"client_id", credential.client.id},
@@ -67,6 +68,7 @@ expected<oauth_credential> decode_credential(std::string_view json, std::string_
   oauth_credential result;
   result.owner = text_member(*document, "owner");
   result.url = text_member(*document, "url");
+  result.server = text_member(*document, "server");
   result.issuer = text_member(*document, "issuer");
   result.resource = text_member(*document, "resource");
   result.client = {text_member(*document, "client_id"), text_member(*document, "client_secret"),

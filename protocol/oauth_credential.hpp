@@ -15,8 +15,9 @@ namespace bulkhead {
 /// What lets one owner into one server, bound to the authorization server and the client that it
 /// was got from and by.
 struct oauth_credential {
-  std::string owner; ///< a tenant; empty: the account itself
-  std::string url;   ///< of the MCP server, see `credential_url`
+  std::string owner;  ///< a tenant; empty: the account itself
+  std::string url;    ///< of the MCP server, see `credential_url`
+  std::string server; ///< its name in the configuration, for people
   std::string issuer;
   std::string resource; ///< what the tokens are for
   oauth_client client;

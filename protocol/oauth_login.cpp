@@ -195,6 +195,7 @@ expected<oauth_credential> login_flow::authorize(const resource_metadata& resour
   oauth_credential result;
   result.owner = request_.owner;
   result.url = request_.server.text();
+  result.server = request_.name;
   result.issuer = issuer.issuer;
   result.resource = resource.resource;
   result.client = client;

@@ -37,6 +37,7 @@ using oauth_exchange =
 /// What a login is for.
 struct login_request {
   std::string owner;
+  std::string name; ///< the server's in the configuration
   web_url server;
   bearer_challenge challenge; ///< of the server, if it is known
   known_client client;

@@ -61,8 +61,8 @@ TEST(registration_request, is_that_of_a_native_application) {
   EXPECT_EQ(request["token_endpoint_auth_method"], "none");
   EXPECT_EQ(request["scope"], "a b");
   auto method = [](std::vector<std::string> offered) {
-    return json::parse(registration_request(issuer(std::move(offered)), "x",
-                                            {}))["token_endpoint_auth_method"];
+    return json::parse(
+        registration_request(issuer(std::move(offered)), "x", {}))["token_endpoint_auth_method"];
   };
   EXPECT_EQ(method({}), "none");
   EXPECT_EQ(method({"client_secret_post"}), "client_secret_post");
@@ -84,10 +84,9 @@ TEST(registration_answer, is_read) {
                  {"client_secret_basic"}),
             (oauth_client{"c", "s", client_auth::secret_post}));
   EXPECT_EQ(read({{"client_secret", "s"}}).error().code, errc::malformed);
-  EXPECT_EQ(read({{"client_id", "c"}, {"token_endpoint_auth_method", "client_secret_post"}})
-                .error()
-                .code,
-            errc::malformed);
+  EXPECT_EQ(
+      read({{"client_id", "c"}, {"token_endpoint_auth_method", "client_secret_post"}}).error().code,
+      errc::malformed);
 }
 
 TEST(registration_answer, tells_why_it_was_refused) {

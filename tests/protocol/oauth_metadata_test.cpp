@@ -62,10 +62,10 @@ TEST(resource, covers_what_lies_at_or_below_it) {
                     "https://a.example/one", "https://a.example/", "https://a.example"}) {
     EXPECT_TRUE(resource_covers(url(text), server)) << text;
   }
-  for (auto text : {"https://b.example/one/mcp", "http://a.example/one/mcp",
-                    "https://a.example:8443/one/mcp", "https://a.example/on",
-                    "https://a.example/one/mcp/x", "https://a.example/two",
-                    "https://a.example/one/mcp?tenant=2"}) {
+  for (auto text :
+       {"https://b.example/one/mcp", "http://a.example/one/mcp", "https://a.example:8443/one/mcp",
+        "https://a.example/on", "https://a.example/one/mcp/x", "https://a.example/two",
+        "https://a.example/one/mcp?tenant=2"}) {
     EXPECT_FALSE(resource_covers(url(text), server)) << text;
   }
 }
@@ -90,10 +90,10 @@ TEST(resource_metadata, of_another_resource_is_refused) {
 }
 
 TEST(resource_metadata, that_is_incomplete_is_refused) {
-  for (auto text : {"", "[]", "\"x\"", "{}", R"({"resource": 7})",
-                    R"({"resource": "https://a.example/mcp"})",
-                    R"({"resource": "https://a.example/mcp", "authorization_servers": []})",
-                    R"({"resource": "https://a.example/mcp", "resource": "x"})"}) {
+  for (auto text :
+       {"", "[]", "\"x\"", "{}", R"({"resource": 7})", R"({"resource": "https://a.example/mcp"})",
+        R"({"resource": "https://a.example/mcp", "authorization_servers": []})",
+        R"({"resource": "https://a.example/mcp", "resource": "x"})"}) {
     EXPECT_FALSE(read_resource_metadata(text, url("https://a.example/mcp"))) << text;
   }
   auto large = "{\"x\": \"" + std::string(largest_oauth_document, 'x') + "\"}";
@@ -126,7 +126,8 @@ TEST(issuer_metadata, is_read) {
 }
 
 TEST(issuer_metadata, of_another_issuer_is_refused) {
-  for (auto issuer : {"https://as.example/t/", "https://AS.example/t", "https://evil.example", ""}) {
+  for (auto issuer :
+       {"https://as.example/t/", "https://AS.example/t", "https://evil.example", ""}) {
     auto document = issuer_document();
     document["issuer"] = issuer;
     EXPECT_EQ(read(document).error().code, errc::denied) << issuer;

@@ -39,16 +39,16 @@ TEST(authorization_url, holds_all_that_is_needed) {
                                "https://a.example/mcp");
   ASSERT_TRUE(url.starts_with("https://as.example/authorize?tenant=1&"));
   auto fields = decode_form(url.substr(url.find('?') + 1));
-  EXPECT_EQ(*fields, (std::map<std::string, std::string>{
-                         {"tenant", "1"},
-                         {"response_type", "code"},
-                         {"client_id", "c d"},
-                         {"redirect_uri", "http://127.0.0.1:7/callback"},
-                         {"state", "STATE"},
-                         {"code_challenge", code_challenge("VERIFIER")},
-                         {"code_challenge_method", "S256"},
-                         {"resource", "https://a.example/mcp"},
-                         {"scope", "a b"}}));
+  EXPECT_EQ(*fields,
+            (std::map<std::string, std::string>{{"tenant", "1"},
+                                                {"response_type", "code"},
+                                                {"client_id", "c d"},
+                                                {"redirect_uri", "http://127.0.0.1:7/callback"},
+                                                {"state", "STATE"},
+                                                {"code_challenge", code_challenge("VERIFIER")},
+                                                {"code_challenge_method", "S256"},
+                                                {"resource", "https://a.example/mcp"},
+                                                {"scope", "a b"}}));
   issuer.authorization_endpoint = "https://as.example/authorize";
   url = authorization_url(attempt(), issuer, {"c", "", client_auth::none}, {}, "r");
   EXPECT_TRUE(url.starts_with("https://as.example/authorize?response_type"));

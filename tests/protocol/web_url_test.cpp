@@ -59,10 +59,10 @@ TEST(web_url, tells_loopback) {
 }
 
 TEST(web_url, tells_private_addresses) {
-  for (auto text : {"http://10.1.2.3/", "http://172.16.0.1/", "http://172.31.255.255/",
-                    "http://192.168.0.1/", "http://169.254.169.254/", "http://100.64.0.1/",
-                    "http://0.0.0.0/", "http://[fd00::1]/", "http://[fe80::1]/", "http://[::]/",
-                    "http://[::ffff:10.0.0.1]/", "http://127.0.0.1/"}) {
+  for (auto text :
+       {"http://10.1.2.3/", "http://172.16.0.1/", "http://172.31.255.255/", "http://192.168.0.1/",
+        "http://169.254.169.254/", "http://100.64.0.1/", "http://0.0.0.0/", "http://[fd00::1]/",
+        "http://[fe80::1]/", "http://[::]/", "http://[::ffff:10.0.0.1]/", "http://127.0.0.1/"}) {
     EXPECT_TRUE(url(text).is_private()) << text;
   }
   for (auto text : {"http://172.32.0.1/", "http://172.15.0.1/", "http://11.0.0.1/",
