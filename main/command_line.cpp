@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <sstream>
+#include <utility>
 #include <vector>
 
 #include <unistd.h>
@@ -29,6 +30,7 @@ constexpr const char* examples = R"(Examples:
   bulkhead run --server files job.py    let the code call the MCP server "files"
   bulkhead doctor                       what is enforced on this machine, and what to do
   bulkhead servers --tools              which MCP servers and tools were found
+  bulkhead login issues                 log in to the MCP server "issues" by OAuth
   bulkhead image build                  make the sandbox image from Debian packages
   bulkhead image build --profile data   the one with numpy, pandas, matplotlib and more
 
@@ -60,6 +62,45 @@ CLI::App* add_run(CLI::App& app, command_line& result) {
       ->type_name("SECONDS");
   run->add_flag("--json", result.json, "Print the run as JSON instead of its output");
   return run;
+}
+
+CLI::App* add_login(CLI::App& app, command_line& result) {
+  auto* login = app.add_subcommand("login", "Log in to an MCP server that wants it (OAuth)");
+  login->add_option("SERVER", result.server, "Its name, or its URL")->required();
+  login->add_flag("!--no-browser", result.browser, "Only print the page to open");
+  login->add_option("--scope", result.scope, "What to ask for, parted by spaces")
+      ->type_name("SCOPES");
+  login
+      ->add_option("--client-id", result.client_id,
+                   "A client that was registered by hand; its secret, if it has one, comes from "
+                   "the variable BULKHEAD_CLIENT_SECRET")
+      ->type_name("ID");
+  login
+      ->add_option("--client-document", result.client_document,
+                   "The https URL of a client-id metadata document to go by")
+      ->type_name("URL");
+  login
+      ->add_option("--callback-port", result.callback_port,
+                   "The port on 127.0.0.1 for the browser's answer (default: any)")
+      ->type_name("PORT");
+  login
+      ->add_option_function<std::uint32_t>(
+          "--timeout",
+          [&result](std::uint32_t seconds) {
+            result.login_timeout = std::chrono::seconds{seconds};
+          },
+          "Seconds to wait for the browser (default: 300)")
+      ->check(CLI::Range(1, 3600))
+      ->type_name("SECONDS");
+  login->add_flag("--private-network", result.private_network,
+                  "Servers that the server names may be in a private network");
+  return login;
+}
+
+CLI::App* add_logout(CLI::App& app, command_line& result) {
+  auto* logout = app.add_subcommand("logout", "Forget the login to an MCP server");
+  logout->add_option("SERVER", result.server, "Its name, or its URL")->required();
+  return logout;
 }
 
 CLI::App* add_build(CLI::App& image, command_line& result) {
@@ -116,6 +157,9 @@ command_line parse_command_line(int argc, char** argv, int out) {
   servers->add_flag("--tools", result.tools, "Start each server and list its tools");
   servers->add_flag("--json", result.json, "As JSON");
 
+  auto* login = add_login(app, result);
+  auto* logout = add_logout(app, result);
+
   auto* image = app.add_subcommand("image", "The sandbox image");
   image->require_subcommand(1);
   auto* build = add_build(*image, result);
@@ -123,7 +167,7 @@ command_line parse_command_line(int argc, char** argv, int out) {
   auto* conformance_server = add_conformance_server(app, result);
 
   // A command's help takes its parent's footer otherwise.
-  for (auto* command : {run, doctor, servers, image, build}) {
+  for (auto* command : {run, doctor, servers, login, logout, image, build}) {
     command->footer("");
   }
   try {
@@ -137,12 +181,20 @@ command_line parse_command_line(int argc, char** argv, int out) {
     std::exit(write_answer(out, help.str(), status == 0 ? 0 : 2));
   }
   using verb = command_line::verb;
-  result.what = run->parsed()                  ? verb::run
-                : conformance_server->parsed() ? verb::conformance_server
-                : doctor->parsed()             ? verb::doctor
-                : servers->parsed()            ? verb::servers
-                : image->parsed()              ? verb::image_build
-                                               : verb::stdio;
+  const std::pair<const CLI::App*, verb> commands[] = {
+      {run, verb::run},
+      {doctor, verb::doctor},
+      {servers, verb::servers},
+      {login, verb::login},
+      {logout, verb::logout},
+      {image, verb::image_build},
+      {conformance_server, verb::conformance_server},
+  };
+  for (const auto& [command, what] : commands) {
+    if (command->parsed()) {
+      result.what = what;
+    }
+  }
   return result;
 }
 

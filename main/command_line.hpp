@@ -10,13 +10,32 @@ namespace bulkhead {
 
 /// What the user asked for.
 struct command_line {
-  enum class verb { stdio, run, doctor, servers, image_build, conformance_server };
+  enum class verb {
+    stdio,
+    run,
+    doctor,
+    servers,
+    login,
+    logout,
+    image_build,
+    conformance_server,
+  };
   verb what = verb::stdio;
 
   // run
   std::string file; ///< a path, or "-" for standard input
   std::vector<std::string> servers;
   std::optional<std::chrono::milliseconds> timeout;
+
+  // login, logout
+  std::string server; ///< a name, or a URL
+  bool browser = true;
+  std::string scope; ///< parted by spaces
+  std::string client_id;
+  std::string client_document; ///< the URL of a client-id metadata document
+  std::uint16_t callback_port = 0;
+  bool private_network = false;
+  std::chrono::seconds login_timeout{300};
 
   // image build
   bool pull = false;

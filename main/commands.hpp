@@ -32,6 +32,13 @@ int run_doctor(application& app, stop_signal& stop, const command_line& line, in
 /// interrupted.
 int show_servers(application& app, stop_signal& stop, const command_line& line, int out);
 
+/// `login`: gets tokens for a server by OAuth, and keeps them. 0 when it is done, 130 when
+/// interrupted, else 1.
+int log_in_to_server(application& app, stop_signal& stop, const command_line& line, int out);
+
+/// `logout`: forgets them, and has the authorization server forget them.
+int log_out_of_server(application& app, stop_signal& stop, const command_line& line, int out);
+
 /// `image build`: becomes the builder; comes back only with an error. Its scripts go to a folder
 /// below `runtime_dir`.
 int build_image(const command_line& line, const settings& config, const std::string& runtime_dir);

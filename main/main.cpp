@@ -133,6 +133,10 @@ int run_command(const command_line& line, const settings& config, const account&
       return run_doctor(**app, stop, line, fds.out);
     case verb::servers:
       return show_servers(**app, stop, line, fds.out);
+    case verb::login:
+      return log_in_to_server(**app, stop, line, fds.out);
+    case verb::logout:
+      return log_out_of_server(**app, stop, line, fds.out);
     case verb::conformance_server:
       return serve_conformance(**app, stop, line, fds.in, fds.out);
     default:
