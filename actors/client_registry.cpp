@@ -59,6 +59,11 @@ struct status_collection {
 
 client_registry_state::client_registry_state(client_registry_actor::pointer self) : self{self} {}
 
+void client_registry_state::configure(catalogue_ptr configured) {
+  catalogue = allowed_part(*configured);
+  all = std::move(configured);
+}
+
 error client_registry_state::unknown_server(const std::string& server) const {
   if (const auto* entry = all->find(server)) {
     auto verdict = allows_server(all->rules, entry->name);
@@ -176,6 +181,7 @@ client_registry_actor::behavior_type client_registry_state::make_behavior() {
   return {
       [this](catalogue_atom) { return catalogue; },
       [this](client_atom, const std::string& server) { return client_of(server); },
+      [this](catalogue_atom, catalogue_ptr& configured) { configure(std::move(configured)); },
       [this](status_atom) { return status(); },
       [this](stop_atom) { return stop(); },
   };
@@ -187,8 +193,7 @@ client_registry(client_registry_actor::stateful_pointer<client_registry_state> s
   auto& state = self->state;
   state.env = std::move(env);
   state.processes = std::move(processes);
-  state.catalogue = allowed_part(*configured);
-  state.all = std::move(configured);
+  state.configure(std::move(configured));
   return state.make_behavior();
 }
 

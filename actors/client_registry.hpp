@@ -21,6 +21,7 @@ struct client_registry_state {
   explicit client_registry_state(client_registry_actor::pointer self);
   client_registry_actor::behavior_type make_behavior();
 
+  void configure(catalogue_ptr configured);
   caf::result<mcp_client_actor> client_of(const std::string& server);
   caf::result<std::vector<client_status>> status();
   caf::result<caf::ok_atom> stop();

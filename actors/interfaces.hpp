@@ -72,7 +72,14 @@ CAF_ADD_TYPE_ID(bulkhead, (bulkhead::runtime_report))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::sweep_report))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::instance_folders))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::run_progress))
-CAF_ADD_TYPE_ID(bulkhead, (bulkhead::tool_call))
+CAF_ADD_TYPE_ID(bulkhead, (bulkhead::http_request))
+CAF_ADD_TYPE_ID(bulkhead, (bulkhead::http_response))
+CAF_ADD_TYPE_ID(bulkhead, (bulkhead::http_head))
+CAF_ADD_TYPE_ID(bulkhead, (bulkhead::http_body))
+CAF_ADD_TYPE_ID(bulkhead, (bulkhead::http_end))
+CAF_ADD_TYPE_ID(bulkhead, (bulkhead::tool_progress))
+CAF_ADD_TYPE_ID(bulkhead, (bulkhead::server_question))
+CAF_ADD_TYPE_ID(bulkhead, (bulkhead::client_question))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::client_status))
 CAF_ADD_TYPE_ID(bulkhead, (std::vector<bulkhead::client_status>))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::documents_ptr))
@@ -133,6 +140,9 @@ CAF_ADD_ATOM(bulkhead, bulkhead, save_atom, "save")
 CAF_ADD_ATOM(bulkhead, bulkhead, seal_atom, "seal")
 CAF_ADD_ATOM(bulkhead, bulkhead, read_atom, "read")
 CAF_ADD_ATOM(bulkhead, bulkhead, list_atom, "list")
+CAF_ADD_ATOM(bulkhead, bulkhead, open_atom, "open")
+CAF_ADD_ATOM(bulkhead, bulkhead, token_atom, "token")
+CAF_ADD_ATOM(bulkhead, bulkhead, record_atom, "record")
 
 CAF_END_TYPE_ID_BLOCK(bulkhead)
 
@@ -254,8 +264,61 @@ using volume_manager_actor = caf::typed_actor<
     /// Removes all folders of this instance; the last request.
     caf::replies_to<stop_atom>::with<caf::ok_atom>>;
 
+/// Whoever waits for the answer of a web server.
+using http_owner_actor = caf::typed_actor<
+    /// The answer begins.
+    caf::reacts_to<http_head>,
+    /// A piece of it; give the bytes back as credit once they are dealt with.
+    caf::reacts_to<http_body>,
+    /// It is complete, or there is no more of it; the last message of the exchange.
+    caf::reacts_to<http_end>>;
+
+/// The only place that speaks HTTP to servers elsewhere.
+using http_host_actor = caf::typed_actor<
+    /// Makes one exchange and answers it whole. Fails with timeout, unavailable (no connection, no
+    /// such host, TLS), denied (an address that the request rules out) or too_large.
+    caf::replies_to<call_atom, http_request, deadline>::with<http_response>,
+    /// Begins an exchange whose answer is read while it comes, under an id that the owner chose
+    /// (environment::next_serial). Should the owner die, the exchange is dropped.
+    caf::reacts_to<open_atom, exchange_id, http_request, http_owner_actor>,
+    /// Allows that many more bytes of the answer to be read.
+    caf::reacts_to<credit_atom, exchange_id, std::uint64_t>,
+    /// Drops the exchange; no message about it follows.
+    caf::reacts_to<cancel_atom, exchange_id>>;
+
+/// The tokens by which servers let us in, each of one owner and one server's URL.
+using credential_store_actor = caf::typed_actor<
+    /// A token for an owner's server, refreshed if need be; empty if there is none. Fails with
+    /// denied, and what to do, if there was one that is of no use any more.
+    caf::replies_to<token_atom, std::string, std::string, deadline>::with<std::string>,
+    /// The server refused that token of an owner's: it is refreshed before it is given out again.
+    caf::reacts_to<refuse_atom, std::string, std::string, std::string>>;
+
+/// Whoever calls a tool of an upstream server.
+using tool_caller_actor = caf::typed_actor<
+    /// The call goes on.
+    caf::reacts_to<tool_progress>,
+    /// The server wants something before it can go on; answers the result as scanned JSON text.
+    /// Fails with denied or unavailable where nobody can be asked.
+    caf::replies_to<server_question>::with<std::string>>;
+
+struct tool_call {
+  std::uint64_t id = 0;  ///< unique within the process, for cancelling
+  std::string tool;      ///< raw name
+  std::string arguments; ///< scanned JSON object
+  deadline due;
+  answer_room room;           ///< for the result; stays within the process
+  tool_caller_actor caller{}; ///< null: nobody wants to know, nobody answers
+  friend bool operator==(const tool_call&, const tool_call&) = default;
+};
+
+template <class I>
+auto inspect(I& f, tool_call& x) {
+  return f(x.id, x.tool, x.arguments, x.due, x.caller);
+}
+
 /// One upstream MCP server.
-using mcp_client_actor = child_owner_actor::extend<
+using mcp_client_actor = caf::typed_actor<
     /// The server's tool documents; starts the server if need be.
     caf::replies_to<documents_atom, deadline>::with<documents_ptr>,
     /// Calls a tool by its raw name; answers the CallToolResult as scanned JSON text.
@@ -273,6 +336,9 @@ using client_registry_actor = caf::typed_actor<
     caf::replies_to<catalogue_atom>::with<catalogue_ptr>,
     /// The client of a server, by raw name; one per server, made on demand.
     caf::replies_to<client_atom, std::string>::with<mcp_client_actor>,
+    /// The configuration is another now: new clients are made from it, and those whose entries are
+    /// not what they were are stopped once their calls have ended.
+    caf::reacts_to<catalogue_atom, catalogue_ptr>,
     /// How the clients made so far are.
     caf::replies_to<status_atom>::with<std::vector<client_status>>,
     /// Stops all clients; answers when their servers are gone.
@@ -345,8 +411,12 @@ using output_observer_actor = caf::typed_actor<
     /// The code wrote; answered when the bytes are dealt with, and no sooner does more come.
     caf::replies_to<guest_output>::with<caf::ok_atom>>;
 
-/// One run of code.
+/// One run of code; it calls tools for the code.
 using invocation_actor = sandbox_owner_actor::extend<
+    /// A tool call goes on.
+    caf::reacts_to<tool_progress>,
+    /// The server of a tool call wants something of the client.
+    caf::replies_to<server_question>::with<std::string>,
     /// Runs it; exactly one answer, whatever happens.
     caf::replies_to<run_atom>::with<run_answer>,
     /// The client gave up: the run ends with status cancelled, at once or, in a session, when its
@@ -358,6 +428,9 @@ using invocation_actor = sandbox_owner_actor::extend<
 using front_end_actor = caf::typed_actor<
     /// Sends one message (a JSON text with its newline) to the client.
     caf::reacts_to<message_atom, std::string>,
+    /// Sends one message that belongs to the client's request with that id (JSON text): its answer,
+    /// or what is said or asked before it.
+    caf::reacts_to<message_atom, std::string, std::string>,
     /// A line from the client arrived (the I/O thread sends this).
     caf::reacts_to<line_atom, std::string>,
     /// A line over the limit arrived and was dropped (the I/O thread sends this).
@@ -375,7 +448,10 @@ using front_end_actor = caf::typed_actor<
 /// Whoever wants to know how far a run is.
 using run_observer_actor = caf::typed_actor<
     /// The run reached another stage.
-    caf::reacts_to<run_progress>>;
+    caf::reacts_to<run_progress>,
+    /// The run needs an answer of the client; answers the result as scanned JSON text. Fails with
+    /// unavailable (the client can't be asked that), denied, cancelled, timeout.
+    caf::replies_to<client_question>::with<std::string>>;
 
 /// MCP of both eras on one connection.
 using mcp_session_actor = run_observer_actor::extend<
@@ -383,6 +459,8 @@ using mcp_session_actor = run_observer_actor::extend<
     caf::reacts_to<message_atom, std::string>,
     /// A message from the client could not be taken; the client gets the reason.
     caf::reacts_to<refuse_atom, error>,
+    /// The configured servers are others now; clients that want to know are told.
+    caf::reacts_to<catalogue_atom>,
     /// The client is gone or the process stops: cancels what runs; answers when nothing is left,
     /// and the session ends.
     caf::replies_to<stop_atom>::with<caf::ok_atom>>;
@@ -395,6 +473,9 @@ CAF_BEGIN_TYPE_ID_BLOCK(bulkhead_handles, caf::id_block::bulkhead::end)
 CAF_ADD_TYPE_ID(bulkhead_handles, (bulkhead::child_owner_actor))
 CAF_ADD_TYPE_ID(bulkhead_handles, (bulkhead::sandbox_owner_actor))
 CAF_ADD_TYPE_ID(bulkhead_handles, (bulkhead::mcp_client_actor))
+CAF_ADD_TYPE_ID(bulkhead_handles, (bulkhead::http_owner_actor))
+CAF_ADD_TYPE_ID(bulkhead_handles, (bulkhead::tool_caller_actor))
+CAF_ADD_TYPE_ID(bulkhead_handles, (bulkhead::tool_call))
 CAF_ADD_TYPE_ID(bulkhead_handles, (bulkhead::sandbox_actor))
 CAF_ADD_TYPE_ID(bulkhead_handles, (bulkhead::session_lease))
 CAF_ADD_TYPE_ID(bulkhead_handles, (bulkhead::mcp_session_actor))

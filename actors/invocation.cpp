@@ -336,6 +336,8 @@ invocation_impl_actor::behavior_type invocation_state::make_behavior() {
         stop_code(run_status::cancelled, {errc::cancelled, "the client cancelled the run"});
       },
       [this](tick_atom) { time_is_up(); },
+      [this](const tool_progress& progress) { tell_progress(progress); },
+      [this](server_question& question) { return pass_on(question); },
       [this](tick_atom, run_atom) { tell_latest(); },
   };
 }

@@ -117,6 +117,8 @@ struct invocation_state {
   void route(guest_call& call);
   void route_to(link& to, guest_call& call);
   void call_tool(link& to, guest_call& call);
+  void tell_progress(const tool_progress& progress);
+  caf::result<std::string> pass_on(server_question& question);
   void ask_library(guest_call call, std::vector<tool_shelf_ptr> among);
   void next_question();
   void search(const guest_call& call);

@@ -26,6 +26,12 @@ constexpr auto library_patience = 30s;
 /// Names told of what a run has.
 constexpr std::size_t most_names = 20;
 
+std::string to_text(const tool_progress& progress) {
+  auto text = progress.total > 0 ? fmt::format("{:g} of {:g}", progress.progress, progress.total)
+                                 : fmt::format("{:g}", progress.progress);
+  return progress.message.empty() ? text : fmt::format("{}, {}", text, progress.message);
+}
+
 } // namespace
 
 std::chrono::nanoseconds invocation_state::time_left() const {
@@ -239,7 +245,12 @@ void invocation_state::call_tool(link& to, guest_call& call) {
   calls.emplace(call.id, outgoing{&to, tool->name, to.client, serial});
   auto left = time_left();
   answer_room room{budget};
-  tool_call what{serial, tool->name, std::move(call.arguments), deadline::at(due), room};
+  tool_call what{serial,
+                 tool->name,
+                 std::move(call.arguments),
+                 deadline::at(due),
+                 room,
+                 tool_caller_actor{self}};
   self->request(to.client, left + 1s, call_atom::value, std::move(what))
       .then(
           [this, id = call.id, room](std::string& result) {
@@ -250,6 +261,37 @@ void invocation_state::call_tool(link& to, guest_call& call) {
             calls.erase(id);
             refuse(id, from_caf(reason, "call tool " + what));
           });
+}
+
+void invocation_state::tell_progress(const tool_progress& progress) {
+  for (const auto& [id, call] : calls) {
+    if (call.call == progress.call) {
+      report(fmt::format("{}/{}: {}", call.to->brief.name, call.tool, to_text(progress)));
+      return;
+    }
+  }
+}
+
+/// Only the server of a call that goes on may ask.
+caf::result<std::string> invocation_state::pass_on(server_question& question) {
+  auto asked_in = [&](const auto& entry) { return entry.second.call == question.call; };
+  auto found = std::find_if(calls.begin(), calls.end(), asked_in);
+  if (found == calls.end()) {
+    return to_caf(errc::closed, question.method + ": the call is over");
+  }
+  if (!request.observer) {
+    return to_caf(errc::unavailable, question.method + ": this run has no client to ask");
+  }
+  auto promise = self->make_response_promise<std::string>();
+  self->request(request.observer, time_left() + 1s,
+                client_question{request.id, found->second.to->brief.name,
+                                std::move(question.method), std::move(question.params),
+                                deadline::at(due)})
+      .then([promise](std::string& result) mutable { promise.deliver(std::move(result)); },
+            [promise](const caf::error& reason) mutable {
+              promise.deliver(to_caf(from_caf(reason, "ask the client")));
+            });
+  return promise;
 }
 
 /// A few questions at once; the library is there for all runs.

@@ -25,7 +25,7 @@
 namespace bulkhead {
 
 /// The client with its own timer.
-using mcp_client_impl_actor = mcp_client_actor::extend<
+using mcp_client_impl_actor = mcp_client_actor::extend_with<child_owner_actor>::extend<
     /// Something may be due.
     caf::reacts_to<tick_atom>>;
 

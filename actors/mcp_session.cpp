@@ -5,6 +5,7 @@
 #include <caf/all.hpp>
 #include <fmt/format.h>
 
+#include "actors/errors.hpp"
 #include "protocol/json_rpc.hpp"
 #include "protocol/json_text.hpp"
 #include "protocol/run_python.hpp"
@@ -235,6 +236,10 @@ mcp_session_impl_actor::behavior_type mcp_session_state::make_behavior() {
       [this](run_progress& step) {
         step.output ? wrote(step.run, step.message) : progressed(step.run, step.message);
       },
+      [](const client_question& question) -> caf::result<std::string> {
+        return to_caf(errc::unavailable,
+                      fmt::format("{}: this client can't be asked", question.method));
+      },
       [this](message_atom, const std::string& text) {
         take_message(text);
         self->send(out, credit_atom::value, std::uint64_t{text.size() + 1});
@@ -244,6 +249,7 @@ mcp_session_impl_actor::behavior_type mcp_session_state::make_behavior() {
           refuse({}, {rpc_code::invalid_request, std::move(reason.message), {}});
         }
       },
+      [](catalogue_atom) {},
       [this](stop_atom) { return stop(); },
       [this](tick_atom) { tick(); },
   };

@@ -228,13 +228,83 @@ struct run_progress {
   friend bool operator==(const run_progress&, const run_progress&) = default;
 };
 
-struct tool_call {
-  std::uint64_t id = 0;  ///< unique within the process, for cancelling
-  std::string tool;      ///< raw name
-  std::string arguments; ///< scanned JSON object
+/// One header of an HTTP message; names compare without case.
+struct http_header {
+  std::string name;
+  std::string value;
+  friend bool operator==(const http_header&, const http_header&) = default;
+};
+
+/// What to ask a web server.
+struct http_request {
+  std::string method = "GET";
+  std::string url; ///< http or https
+  std::vector<http_header> headers;
+  std::string body;
+  std::uint64_t most_bytes = mebibyte; ///< of the answer's body; more fails with too_large
+  /// Only hosts of the public internet, whatever their names resolve to: for URLs that others name.
+  bool public_only = false;
+  /// Redirects that are followed; to another host they carry neither credentials nor a body.
+  std::uint32_t redirects = 0;
+  friend bool operator==(const http_request&, const http_request&) = default;
+};
+
+/// A whole answer.
+struct http_response {
+  std::uint32_t status = 0;
+  std::vector<http_header> headers; ///< of the last answer, if redirects were followed
+  std::string body;
+  friend bool operator==(const http_response&, const http_response&) = default;
+};
+
+using exchange_id = std::uint64_t;
+
+/// The beginning of an answer that is read while it comes.
+struct http_head {
+  exchange_id id = 0;
+  std::uint32_t status = 0;
+  std::vector<http_header> headers;
+  friend bool operator==(const http_head&, const http_head&) = default;
+};
+
+struct http_body {
+  exchange_id id = 0;
+  std::string bytes;
+  friend bool operator==(const http_body&, const http_body&) = default;
+};
+
+/// The last word of an exchange.
+struct http_end {
+  exchange_id id = 0;
+  error reason; ///< none: the answer is complete
+  friend bool operator==(const http_end&, const http_end&) = default;
+};
+
+/// How far a tool call is, as its server tells it.
+struct tool_progress {
+  std::uint64_t call = 0; ///< the tool_call's id
+  double progress = 0;
+  double total = 0; ///< 0: unknown
+  std::string message;
+  friend bool operator==(const tool_progress&, const tool_progress&) = default;
+};
+
+/// What a server asks in the middle of a call.
+struct server_question {
+  std::uint64_t call = 0; ///< the tool_call's id
+  std::string method;     ///< elicitation/create, sampling/createMessage
+  std::string params;     ///< scanned JSON object
+  friend bool operator==(const server_question&, const server_question&) = default;
+};
+
+/// What only the client, or the person in front of it, can answer.
+struct client_question {
+  std::string run;
+  std::string server; ///< raw name of who wants to know; empty: Bulkhead itself
+  std::string method; ///< elicitation/create, sampling/createMessage
+  std::string params; ///< scanned JSON object
   deadline due;
-  answer_room room; ///< for the result; stays within the process
-  friend bool operator==(const tool_call&, const tool_call&) = default;
+  friend bool operator==(const client_question&, const client_question&) = default;
 };
 
 /// How an upstream server is, for people.
@@ -351,8 +421,40 @@ auto inspect(I& f, run_progress& x) {
   return f(x.run, x.message, x.output);
 }
 template <class I>
-auto inspect(I& f, tool_call& x) {
-  return f(x.id, x.tool, x.arguments, x.due);
+auto inspect(I& f, http_header& x) {
+  return f(x.name, x.value);
+}
+template <class I>
+auto inspect(I& f, http_request& x) {
+  return f(x.method, x.url, x.headers, x.body, x.most_bytes, x.public_only, x.redirects);
+}
+template <class I>
+auto inspect(I& f, http_response& x) {
+  return f(x.status, x.headers, x.body);
+}
+template <class I>
+auto inspect(I& f, http_head& x) {
+  return f(x.id, x.status, x.headers);
+}
+template <class I>
+auto inspect(I& f, http_body& x) {
+  return f(x.id, x.bytes);
+}
+template <class I>
+auto inspect(I& f, http_end& x) {
+  return f(x.id, x.reason);
+}
+template <class I>
+auto inspect(I& f, tool_progress& x) {
+  return f(x.call, x.progress, x.total, x.message);
+}
+template <class I>
+auto inspect(I& f, server_question& x) {
+  return f(x.call, x.method, x.params);
+}
+template <class I>
+auto inspect(I& f, client_question& x) {
+  return f(x.run, x.server, x.method, x.params, x.due);
 }
 template <class I>
 auto inspect(I& f, client_status& x) {

@@ -91,6 +91,11 @@ stdio_front_end_actor::behavior_type stdio_front_end_state::make_behavior() {
           transport.write(std::move(message));
         }
       },
+      [this](message_atom, const std::string&, std::string& message) {
+        if (now == phase::open || now == phase::stopping) {
+          transport.write(std::move(message));
+        }
+      },
       [this](line_atom, std::string& line) {
         if (now == phase::open) {
           self->send(session, message_atom::value, std::move(line));

@@ -15,6 +15,13 @@
 
 namespace bulkhead {
 
+/// How a server is reached.
+enum class server_transport : std::uint8_t {
+  stdio,
+  http, ///< Streamable HTTP
+  sse,  ///< HTTP with server-sent events, as until 2024-11-05
+};
+
 /// One upstream MCP server as a user configured it, variables expanded.
 struct server_entry {
   std::string name;
@@ -29,6 +36,11 @@ struct server_entry {
   std::string source; ///< the file that gave it
   std::chrono::milliseconds start_timeout{60'000};
   std::chrono::milliseconds call_timeout{60'000};
+  server_transport transport = server_transport::stdio;
+  std::string url = {};                            ///< of a server that isn't started by us
+  std::map<std::string, std::string> headers = {}; ///< for each request to it
+  std::vector<std::string> roots = {};             ///< file:// URIs that the server may know of
+  std::uint32_t most_calls = 16;                   ///< at once; more wait
   friend bool operator==(const server_entry&, const server_entry&) = default;
 };
 

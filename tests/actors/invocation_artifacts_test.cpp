@@ -301,7 +301,10 @@ CAF_TEST(without_a_store_artifacts_are_counted) {
 CAF_TEST(live_output_comes_at_a_bounded_rate_and_is_neutralised) {
   auto told = std::make_shared<std::vector<run_progress>>();
   request.observer = sys.spawn([told]() -> run_observer_actor::behavior_type {
-    return {[told](const run_progress& step) { told->push_back(step); }};
+    return {[told](const run_progress& step) { told->push_back(step); },
+            [](const client_question& question) -> caf::result<std::string> {
+              return to_caf(errc::unavailable, question.method);
+            }};
   });
   request.live = true;
   start_code();

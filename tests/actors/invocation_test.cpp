@@ -16,7 +16,10 @@ guest_done done_with(std::int32_t code) {
 
 run_observer_actor::behavior_type
 recording_progress(run_observer_actor::pointer, std::shared_ptr<std::vector<run_progress>> log) {
-  return {[log](const run_progress& progress) { log->push_back(progress); }};
+  return {[log](const run_progress& progress) { log->push_back(progress); },
+          [](const client_question& question) -> caf::result<std::string> {
+            return to_caf(errc::unavailable, question.method);
+          }};
 }
 
 } // namespace

@@ -42,8 +42,12 @@ mcp_session_actor::behavior_type behave(mcp_session_actor::stateful_pointer<sess
                                         std::shared_ptr<scripted_session> script) {
   return {
       [](const run_progress&) {},
+      [](const client_question& question) -> caf::result<std::string> {
+        return to_caf(errc::unavailable, question.method);
+      },
       [](message_atom, const std::string&) {},
       [](refuse_atom, const error&) {},
+      [](catalogue_atom) {},
       [self, script](stop_atom) {
         ++script->stops;
         auto promise = self->make_response_promise<caf::ok_atom>();

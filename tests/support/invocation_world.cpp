@@ -48,9 +48,6 @@ mcp_client_actor::behavior_type
 scripted_client(mcp_client_actor::stateful_pointer<scripted_client_state> self,
                 std::shared_ptr<client_script> script) {
   return {
-      [](const child_output&) {},
-      [](const child_written&) {},
-      [](const child_exited&) {},
       [self, script](documents_atom, deadline due) {
         script->deadlines.push_back(due);
         return script->documents.ask(self);
@@ -83,6 +80,7 @@ scripted_registry(client_registry_actor::stateful_pointer<scripted_registry_stat
         }
         return found->second;
       },
+      [](catalogue_atom, const catalogue_ptr&) {},
       [](status_atom) { return std::vector<client_status>{}; },
       [self, script](stop_atom) { return script->stop.ask(self); },
   };

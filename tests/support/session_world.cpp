@@ -28,6 +28,10 @@ scripted_invocation(scripted_run_actor::stateful_pointer<scripted_run_state> sel
       [](const guest_artifact&) {},
       [](const guest_done&) {},
       [](const sandbox_lost&) {},
+      [](const tool_progress&) {},
+      [](const server_question& question) -> caf::result<std::string> {
+        return to_caf(errc::unavailable, question.method);
+      },
       [self, run](run_atom) {
         run->began = true;
         run->promise = self->make_response_promise<run_answer>();
@@ -73,6 +77,9 @@ front_end_actor::behavior_type
 recording_front_end(front_end_actor::pointer, std::shared_ptr<std::vector<nlohmann::json>> log) {
   return {
       [log](message_atom, const std::string& message) {
+        log->push_back(nlohmann::json::parse(message));
+      },
+      [log](message_atom, const std::string&, const std::string& message) {
         log->push_back(nlohmann::json::parse(message));
       },
       [](line_atom, const std::string&) {},
