@@ -32,8 +32,8 @@ bool is_wide_text(std::string_view text) {
 
 expected<nlohmann::json> read_config_json(std::string_view raw, const config_text_limits& limits) {
   if (raw.size() > limits.bytes) {
-    return fail(errc::too_large, fmt::format("has {} bytes, more than the {} allowed", raw.size(),
-                                             limits.bytes));
+    return fail(errc::too_large,
+                fmt::format("has {} bytes, more than the {} allowed", raw.size(), limits.bytes));
   }
   if (is_wide_text(raw)) {
     return fail(errc::malformed, "is no UTF-8 text; save it as UTF-8");

@@ -62,16 +62,16 @@ json as_json(const toml::node& node) {
 
 expected<json> read_config_toml(std::string_view text, const config_text_limits& limits) {
   if (text.size() > limits.bytes) {
-    return fail(errc::too_large, fmt::format("has {} bytes, more than the {} allowed", text.size(),
-                                             limits.bytes));
+    return fail(errc::too_large,
+                fmt::format("has {} bytes, more than the {} allowed", text.size(), limits.bytes));
   }
   try {
     return table_as_json(toml::parse(text));
   } catch (const toml::parse_error& failure) {
     // Its own words quote what stands there.
-    return fail(errc::malformed, fmt::format("line {}, column {}: this is no valid TOML",
-                                             failure.source().begin.line,
-                                             failure.source().begin.column));
+    return fail(errc::malformed,
+                fmt::format("line {}, column {}: this is no valid TOML",
+                            failure.source().begin.line, failure.source().begin.column));
   }
 }
 

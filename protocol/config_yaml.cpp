@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <string>
 
@@ -5,6 +6,7 @@
 #include <yaml-cpp/yaml.h>
 
 #include "protocol/config_text.hpp"
+#include "protocol/utf8.hpp"
 
 namespace bulkhead {
 
@@ -78,8 +80,11 @@ private:
 
 expected<json> read_config_yaml(std::string_view text, const config_text_limits& limits) {
   if (text.size() > limits.bytes) {
-    return fail(errc::too_large, fmt::format("has {} bytes, more than the {} allowed", text.size(),
-                                             limits.bytes));
+    return fail(errc::too_large,
+                fmt::format("has {} bytes, more than the {} allowed", text.size(), limits.bytes));
+  }
+  if (!is_utf8(text)) {
+    return fail(errc::malformed, "is no UTF-8 text; save it as UTF-8");
   }
   try {
     auto document = YAML::Load(std::string{text});
@@ -88,10 +93,11 @@ expected<json> read_config_yaml(std::string_view text, const config_text_limits&
     }
     return yaml_reader{limits.nodes}.read(document);
   } catch (const YAML::RepresentationException& failure) {
-    return fail(errc::too_large,
-                fmt::format("line {}, column {}: this is nested too deeply, grows too large, or has "
-                            "a key that is no text",
-                            failure.mark.line + 1, failure.mark.column + 1));
+    return fail(
+        errc::too_large,
+        fmt::format("line {}, column {}: this is nested too deeply, grows too large, or has "
+                    "a key that is no text",
+                    failure.mark.line + 1, failure.mark.column + 1));
   } catch (const YAML::Exception& failure) {
     return fail(errc::malformed, fmt::format("line {}, column {}: this is no valid YAML",
                                              failure.mark.line + 1, failure.mark.column + 1));

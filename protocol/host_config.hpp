@@ -36,7 +36,7 @@ inline constexpr std::array all_hosts = {
 std::string_view to_string(mcp_host host);
 
 /// The name for people, e.g. "Claude Code".
-std::string_view shown_name(mcp_host host);
+std::string_view title_of(mcp_host host);
 
 /// The inverse of `to_string`.
 std::optional<mcp_host> host_from_string(std::string_view name);
@@ -91,9 +91,9 @@ struct host_reader_context {
 /// The bound on a host's file, in bytes; some keep their history in it.
 inline constexpr std::size_t largest_host_file = 32 * mebibyte;
 
-/// Reads a host's files, later ones replacing earlier ones' servers of the same name. Whatever can't
-/// be had here (an input asked for at the start, an extension's server, …) is a problem of its
-/// entry, which is left out, and so is an entry that restricts its tools in a way that isn't
+/// Reads a host's files, later ones replacing earlier ones' servers of the same name. Whatever
+/// can't be had here (an input asked for at the start, an extension's server, …) is a problem of
+/// its entry, which is left out, and so is an entry that restricts its tools in a way that isn't
 /// understood; a file that can't be understood is a problem of its own, and the others count. No
 /// problem's text holds a value. Never expands a variable.
 host_servers read_host_files(const std::vector<host_file>& files,

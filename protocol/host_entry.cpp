@@ -14,6 +14,7 @@ namespace {
 using nlohmann::json;
 
 const json nothing;
+const json empty_object = json::object();
 
 /// What our own format takes for a timeout, in seconds.
 constexpr double shortest_timeout = 0.1;
@@ -40,6 +41,10 @@ bool is_anchored(std::string_view path) {
 const json& member_of(const json& object, const char* key) {
   auto found = object.is_object() ? object.find(key) : object.end();
   return found != object.end() ? *found : nothing;
+}
+
+const json& object_of(const json& value) {
+  return value.is_object() ? value : empty_object;
 }
 
 std::vector<std::string> texts_of(const json& array) {
@@ -84,22 +89,34 @@ void host_entry::copy_address(const char* key, const char* type) {
 
 void host_entry::copy_timeout(const char* key, const char* own_key,
                               std::chrono::milliseconds unit) {
-  const auto& value = take(key);
+  set_timeout(key, take(key), own_key, unit);
+}
+
+void host_entry::set_timeout(const char* what, const json& value, const char* own_key,
+                             std::chrono::milliseconds unit) {
   if (value.is_null()) {
     return;
   }
   if (!value.is_number()) {
-    remark(fmt::format("{} is no number, so the usual timeout is taken", key));
+    remark(fmt::format("{} is no number, so the usual timeout is taken", what));
     return;
   }
   auto seconds = value.get<double>() * static_cast<double>(unit.count()) / 1000;
   auto within = std::clamp(std::isnan(seconds) ? longest_timeout : seconds, shortest_timeout,
                            longest_timeout);
   if (within != seconds) {
-    remark(fmt::format("{} becomes {} s, since timeouts go from {} to {} s", key, within,
+    remark(fmt::format("{} becomes {} s, since timeouts go from {} to {} s", what, within,
                        shortest_timeout, longest_timeout));
   }
   own_[own_key] = within;
+}
+
+void host_entry::own_variable(const std::string& name, std::string text) {
+  translated_["env"][name] = std::move(text);
+}
+
+void host_entry::own_header(const std::string& name, std::string text) {
+  translated_["headers"][name] = std::move(text);
 }
 
 /// A filter that isn't understood must not be lost.
@@ -229,6 +246,12 @@ bool host_entry::finish(const variable_context& variables, host_scope scope) {
     }
   }
   settle_folder(variables, scope);
+  for (const auto& [key, texts] : translated_.items()) {
+    if (own_.contains(key) && !own_[key].is_object()) {
+      continue; // for the reader of our own format to refuse
+    }
+    own_[key].update(texts);
+  }
   return refusal_.empty();
 }
 
@@ -243,7 +266,7 @@ void host_reading::read_servers(const char* what, const json& servers, variable_
   }
   for (const auto& [name, value] : servers.items()) {
     if (!value.is_object()) {
-      report(bulkhead::shown_name(name), fmt::format("an entry of {} must be an object", what));
+      report(shown_name(name), fmt::format("an entry of {} must be an object", what));
       continue;
     }
     host_entry entry{value};
@@ -256,7 +279,7 @@ void host_reading::add(const std::string& name, host_entry& entry,
                        const variable_context& variables) {
   bool taken = entry.finish(variables, file->scope);
   for (const auto& each : entry.remarks()) {
-    report(bulkhead::shown_name(name), each, problem_kind::remark);
+    report(shown_name(name), each, problem_kind::remark);
   }
   // What a later file defines takes the place of an earlier one's, also when it can't be had here.
   result.servers.erase(name);
@@ -264,7 +287,7 @@ void host_reading::add(const std::string& name, host_entry& entry,
   if (taken) {
     result.servers[name] = entry.own();
   } else {
-    report(bulkhead::shown_name(name), fmt::format("isn't taken over: {}", entry.refusal()));
+    report(shown_name(name), fmt::format("isn't taken over: {}", entry.refusal()));
   }
 }
 

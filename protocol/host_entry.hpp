@@ -40,12 +40,19 @@ public:
   /// Takes a number in these units as a timeout; out of range it is brought into it.
   void copy_timeout(const char* key, const char* own_key, std::chrono::milliseconds unit);
 
+  /// The same for a value that was taken already, called `what`.
+  void set_timeout(const char* what, const nlohmann::json& value, const char* own_key,
+                   std::chrono::milliseconds unit);
+
   /// Takes lists of tools' names.
   void copy_included(const char* key);
   void copy_excluded(const char* key);
 
   void exclude_tool(std::string pattern);
   void set(const char* own_key, nlohmann::json value) { own_[own_key] = std::move(value); }
+  /// Texts that are in our own syntax already.
+  void own_variable(const std::string& name, std::string text);
+  void own_header(const std::string& name, std::string text);
   void disable() { own_["disabled"] = true; }
   bool disabled() const { return own_.contains("disabled"); }
 
@@ -72,14 +79,14 @@ public:
 
 private:
   void judge_the_rest();
-  void translate(const std::string& what, nlohmann::json& value,
-                 const variable_context& variables);
+  void translate(const std::string& what, nlohmann::json& value, const variable_context& variables);
   void settle_folder(const variable_context& variables, host_scope scope);
   void copy_names(const char* key, const char* own_key);
 
   const nlohmann::json& entry_;
   std::set<std::string> taken_;
   nlohmann::json own_ = nlohmann::json::object();
+  nlohmann::json translated_ = nlohmann::json::object(); ///< env and headers that need no more
   std::string refusal_;
   std::vector<std::string> remarks_;
 };
@@ -96,8 +103,11 @@ struct host_reading {
   std::map<std::string, std::vector<std::string>> denied = {};
 
   variable_context variables(variable_syntax syntax) const {
-    return {syntax, context.home, file->scope == host_scope::user ? std::string{} : context.project,
-            context.environment, {}};
+    return {syntax,
+            context.home,
+            file->scope == host_scope::user ? std::string{} : context.project,
+            context.environment,
+            {}};
   }
   void report(std::string entry, std::string message, problem_kind kind = problem_kind::error) {
     result.problems.push_back({file->path, std::move(entry), std::move(message), kind});
@@ -127,6 +137,9 @@ void read_goose(host_reading& reading, const nlohmann::json& document);
 
 /// The member of an object, or null when there is none or it is no object.
 const nlohmann::json& member_of(const nlohmann::json& object, const char* key);
+
+/// The value, or an empty object in place of anything else.
+const nlohmann::json& object_of(const nlohmann::json& value);
 
 /// The strings of an array; others are left out.
 std::vector<std::string> texts_of(const nlohmann::json& array);

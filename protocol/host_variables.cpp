@@ -83,7 +83,8 @@ void translation::reference(std::string_view name, std::optional<std::string_vie
     return;
   }
   flush();
-  result_.text += fallback ? fmt::format("${{{}-{}}}", name, *fallback) : fmt::format("${{{}}}", name);
+  result_.text +=
+      fallback ? fmt::format("${{{}-{}}}", name, *fallback) : fmt::format("${{{}}}", name);
 }
 
 /// A variable that, unset, stays as it is `written`.
@@ -124,8 +125,11 @@ void translation::braced_with_default(std::string_view inside, std::string_view 
 /// What VS Code and its like put between the braces.
 void translation::editor_variable(std::string_view inside, std::string_view written) {
   static constexpr std::array<std::string_view, 10> unavailable = {
-      "input:",  "command:", "config:",      "file",         "relativeFile",
-      "extensionInstallFolder:",  "lineNumber", "selectedText", "execPath", "defaultBuildTask"};
+      "input:",       "command:",
+      "config:",      "file",
+      "relativeFile", "extensionInstallFolder:",
+      "lineNumber",   "selectedText",
+      "execPath",     "defaultBuildTask"};
   if (inside.starts_with("env:")) {
     auto name = inside.substr(4);
     if (!is_variable_name(name)) {

@@ -13,10 +13,10 @@ namespace bulkhead {
 
 /// How a host writes variables in its texts, and what it does about one that isn't set.
 enum class variable_syntax : std::uint8_t {
-  none,     ///< it expands nothing
-  claude,   ///< `${VAR}`, `${VAR:-default}`; an unset one stays as it is written
-  gemini,   ///< the same, and `$VAR`
-  editor,   ///< `${env:VAR}`, `${userHome}`, `${workspaceFolder}` …; nothing stands for an unset one
+  none,   ///< it expands nothing
+  claude, ///< `${VAR}`, `${VAR:-default}`; an unset one stays as it is written
+  gemini, ///< the same, and `$VAR`
+  editor, ///< `${env:VAR}`, `${userHome}`, `${workspaceFolder}` …; nothing stands for an unset one
   opencode, ///< `{env:VAR}`; nothing stands for an unset one
   goose,    ///< `$VAR` and `${VAR}` of the entry's own variables; others stay
 };
@@ -38,8 +38,8 @@ struct own_text {
   std::vector<std::string> remarks = {};
 };
 
-/// Translates a text into the syntax of `expand_variables`, so that expanding it gives what the host
-/// would have made of it; variables stay variables. Errors, which never show a value:
+/// Translates a text into the syntax of `expand_variables`, so that expanding it gives what the
+/// host would have made of it; variables stay variables. Errors, which never show a value:
 /// invalid_argument for what can't be had here, such as `${input:id}`.
 expected<own_text> to_own_syntax(std::string_view text, const variable_context& context);
 

@@ -44,8 +44,8 @@ expected<std::string> resolve(std::string_view inside, const environment_lookup&
     inside.remove_prefix(4);
   }
   auto separator = inside.find('-');
-  bool for_empty = separator != std::string_view::npos && separator > 0 &&
-                   inside[separator - 1] == ':';
+  bool for_empty =
+      separator != std::string_view::npos && separator > 0 && inside[separator - 1] == ':';
   auto name = inside.substr(0, for_empty ? separator - 1 : separator);
   if (!is_variable_name(name)) {
     return fail(errc::invalid_argument, "has a ${…} that isn't understood: use ${NAME} or "
