@@ -11,6 +11,7 @@
 #include <CLI/CLI.hpp>
 
 #include "main/output.hpp"
+#include "protocol/host_config.hpp"
 #include "protocol/image_profiles.hpp"
 #include "protocol/printable.hpp"
 
@@ -29,6 +30,7 @@ constexpr const char* examples = R"(Examples:
   bulkhead run --server files job.py    let the code call the MCP server "files"
   bulkhead doctor                       what is enforced on this machine, and what to do
   bulkhead servers --tools              which MCP servers and tools were found
+  bulkhead servers import claude-code   take over the servers that Claude Code has, after asking
   bulkhead image build                  make the sandbox image from Debian packages
   bulkhead image build --profile data   the one with numpy, pandas, matplotlib and more
 
@@ -60,6 +62,38 @@ CLI::App* add_run(CLI::App& app, command_line& result) {
       ->type_name("SECONDS");
   run->add_flag("--json", result.json, "Print the run as JSON instead of its output");
   return run;
+}
+
+constexpr const char* import_help = R"(
+Hosts: claude-code, claude-desktop, cursor, vscode, windsurf, gemini, codex, opencode, zed, goose.
+Without --file, a host's usual files are looked for in the home of whoever runs the command; root
+reads its own, before it becomes the account that the servers will run as. That account can't read
+root's home, so root copies and doesn't link. With --project, the definitions that are for that
+project alone are taken, after you approved their content. Variables stay variables. Nothing but
+this command takes over other programs' definitions.)";
+
+CLI::App* add_import(CLI::App& servers, command_line& result) {
+  auto* import = servers.add_subcommand("import", "Take over the servers of another program");
+  std::vector<std::string> names;
+  for (auto host : all_hosts) {
+    names.emplace_back(to_string(host));
+  }
+  import->add_option("HOST", result.import_host, "The program that has them")
+      ->required()
+      ->check(CLI::IsMember(names))
+      ->type_name("");
+  import->add_option("--file", result.file,
+                     "Its file, if not the usual ones; - for standard input");
+  import->add_option("--project", result.project, "What is for the project in this folder alone")
+      ->type_name("DIR");
+  auto* link = import->add_flag("--link", result.link,
+                                "Read its files anew whenever they change, those of a project only "
+                                "as approved");
+  import->add_flag("--copy", "Copy them into a file of the state folder (the default)")
+      ->excludes(link);
+  import->add_flag("--yes", result.yes, "Don't ask");
+  import->add_flag("--dry-run", result.dry_run, "Only show what would be taken over");
+  return import;
 }
 
 CLI::App* add_build(CLI::App& image, command_line& result) {
@@ -104,6 +138,8 @@ command_line parse_command_line(int argc, char** argv, int out) {
       app.add_subcommand("servers", "Show the MCP servers found, from where, and errors");
   servers->add_flag("--tools", result.tools, "Start each server and list its tools");
   servers->add_flag("--json", result.json, "As JSON");
+  servers->require_subcommand(0, 1);
+  auto* import = add_import(*servers, result);
 
   auto* image = app.add_subcommand("image", "The sandbox image");
   image->require_subcommand(1);
@@ -113,6 +149,7 @@ command_line parse_command_line(int argc, char** argv, int out) {
   for (auto* command : {run, doctor, servers, image, build}) {
     command->footer("");
   }
+  import->footer(import_help);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& outcome) {
@@ -126,6 +163,7 @@ command_line parse_command_line(int argc, char** argv, int out) {
   using verb = command_line::verb;
   result.what = run->parsed()       ? verb::run
                 : doctor->parsed()  ? verb::doctor
+                : import->parsed()  ? verb::servers_import
                 : servers->parsed() ? verb::servers
                 : image->parsed()   ? verb::image_build
                                     : verb::stdio;

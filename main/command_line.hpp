@@ -9,13 +9,22 @@ namespace bulkhead {
 
 /// What the user asked for.
 struct command_line {
-  enum class verb { stdio, run, doctor, servers, image_build };
+  enum class verb { stdio, run, doctor, servers, servers_import, image_build };
   verb what = verb::stdio;
 
-  // run
+  // run, servers import
   std::string file; ///< a path, or "-" for standard input
+
+  // run
   std::vector<std::string> servers;
   std::optional<std::chrono::milliseconds> timeout;
+
+  // servers import
+  std::string import_host; ///< the name of an mcp_host
+  std::string project;     ///< a folder, or empty
+  bool link = false;
+  bool yes = false;
+  bool dry_run = false;
 
   // image build
   bool pull = false;

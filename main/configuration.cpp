@@ -100,6 +100,11 @@ std::vector<std::string> environment_names() {
   return names;
 }
 
+std::string own_executable() {
+  std::error_code ignored;
+  return std::filesystem::read_symlink("/proc/self/exe", ignored).string();
+}
+
 trust trusted_by(const settings& config, const account& who) {
   // Another instance may share the default state folder with its guests.
   return {who.uid, {config.state_dir + "/user_tools", who.home + "/MCPs/user_tools"}};

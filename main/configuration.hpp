@@ -19,6 +19,9 @@ std::optional<std::string> environment_variable(std::string_view name);
 /// The names of all variables of the process environment.
 std::vector<std::string> environment_names();
 
+/// The path of this program, links resolved.
+std::string own_executable();
+
 /// What the configuration files say, and which files that depends on.
 struct loaded_configuration {
   server_catalogue catalogue;

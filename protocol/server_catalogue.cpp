@@ -15,7 +15,8 @@ std::string_view to_string(definition_state state) {
   return state == used       ? "used"
          : state == disabled ? "disabled"
          : state == unusable ? "unusable"
-                             : "shadowed";
+         : state == shadowed ? "shadowed"
+                             : "itself";
 }
 
 std::string to_text(const config_problem& problem) {

@@ -98,6 +98,7 @@ struct candidate {
   std::string file;
   std::optional<server_entry> entry;
   bool disabled = false;
+  bool itself = false; ///< it would start this program
   tool_filter filter = {};
   std::size_t source = 0; ///< its place among the catalogue's sources
 };
@@ -152,6 +153,7 @@ private:
   const file_lookup& files_;
   std::string file_;
   const imported_file* imported_ = nullptr; ///< of the file being read, if it is another program's
+  bool own_start_ = false;                  ///< the entry read last would start this program
   std::map<std::string, candidate> candidates_;
   std::vector<placed_pattern> patterns_;
   server_catalogue result_;
@@ -254,10 +256,12 @@ void catalogue_reader::read_server(const std::string& name, const json& value) {
     return;
   }
   bool disabled = value.is_object() && value.value("disabled", json{}) == json(true);
+  own_start_ = false;
   auto entry = disabled ? std::nullopt : usable_entry(name, value);
   auto filter = entry ? read_filter(value) : tool_filter{};
   auto source = result_.sources.size() - 1;
-  candidates_[name] = {source_of(name), std::move(entry), disabled, std::move(filter), source};
+  candidates_[name] = {source_of(name), std::move(entry),  disabled,
+                       own_start_,      std::move(filter), source};
   result_.sources[source].servers.push_back({name});
 }
 
@@ -305,6 +309,7 @@ std::optional<server_entry> catalogue_reader::usable_entry(const std::string& na
   }
   if (!self_.allowed && entry->transport == server_transport::stdio &&
       starts_self(self_, entry->command, entry->args)) {
+    own_start_ = true;
     if (imported_ != nullptr) {
       remark(name, "is this program itself, so it is left out");
     } else {
@@ -398,6 +403,7 @@ void catalogue_reader::settle_sources() {
       each.state = winner.source != at ? shadowed
                    : winner.entry      ? used
                    : winner.disabled   ? disabled
+                   : winner.itself     ? itself
                                        : unusable;
       if (each.state == shadowed) {
         each.shadowed_by = winner.file;

@@ -70,7 +70,7 @@ struct disabled_server {
 };
 
 /// What became of a definition.
-enum class definition_state : std::uint8_t { used, disabled, unusable, shadowed };
+enum class definition_state : std::uint8_t { used, disabled, unusable, shadowed, itself };
 std::string_view to_string(definition_state state);
 
 /// A server that a file defines.
