@@ -57,11 +57,6 @@ std::size_t worker_count() {
   return std::clamp<std::size_t>(std::thread::hardware_concurrency() / 2, 1, 4);
 }
 
-std::string own_executable() {
-  std::error_code ignored;
-  return std::filesystem::read_symlink("/proc/self/exe", ignored).string();
-}
-
 environment_ptr make_environment(const account& who, const settings& config,
                                  const std::string& runtime_dir, const std::string& instance) {
   auto env = std::make_shared<environment>();
@@ -103,7 +98,8 @@ application::application(const account& who, const settings& config, instance_lo
                          stop_signal& stop, const std::string& runtime_dir,
                          const std::string& instance)
     : lock_{std::move(lock)}, env_{make_environment(who, config, runtime_dir, instance)},
-      catalogue_{std::make_shared<server_catalogue>(load_catalogue(config, who, env_->executable))},
+      catalogue_{std::make_shared<server_catalogue>(
+          load_configuration(config, who, env_->executable).catalogue)},
       io_{std::make_unique<io::io_thread>()}, services_{std::make_shared<service_directory>()},
       failed_{std::make_shared<std::atomic<bool>>(false)} {
   io_->adopt_orphans();

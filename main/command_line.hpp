@@ -15,6 +15,7 @@ struct command_line {
     run,
     doctor,
     servers,
+    servers_import,
     login,
     logout,
     image_build,
@@ -22,8 +23,10 @@ struct command_line {
   };
   verb what = verb::stdio;
 
-  // run
+  // run, servers import
   std::string file; ///< a path, or "-" for standard input
+
+  // run
   std::vector<std::string> servers;
   std::optional<std::chrono::milliseconds> timeout;
 
@@ -36,6 +39,13 @@ struct command_line {
   std::uint16_t callback_port = 0;
   bool private_network = false;
   std::chrono::seconds login_timeout{300};
+
+  // servers import
+  std::string import_host; ///< the name of an mcp_host
+  std::string project;     ///< a folder, or empty
+  bool link = false;
+  bool yes = false;
+  bool dry_run = false;
 
   // image build
   bool pull = false;
