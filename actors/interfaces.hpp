@@ -295,7 +295,10 @@ using credential_store_actor = caf::typed_actor<
     /// denied, and what to do, if there was one that is of no use any more.
     caf::replies_to<token_atom, std::string, std::string, deadline>::with<std::string>,
     /// The server refused that token of an owner's: it is refreshed before it is given out again.
-    caf::reacts_to<refuse_atom, std::string, std::string, std::string>>;
+    caf::reacts_to<refuse_atom, std::string, std::string, std::string>,
+    /// The server of an owner's wants this before it lets a request pass (the value of
+    /// WWW-Authenticate with a 401 or 403); kept for the next login.
+    caf::reacts_to<record_atom, std::string, std::string, std::string>>;
 
 /// Whoever calls a tool of an upstream server.
 using tool_caller_actor = caf::typed_actor<

@@ -1,21 +1,11 @@
 #include "protocol/client_abilities.hpp"
 
 #include "protocol/json_scan.hpp"
+#include "protocol/mcp_request.hpp"
 
 namespace bulkhead {
 
 namespace {
-
-/// What is asked has been scanned as part of a message, whose limits were tighter.
-constexpr std::size_t unbounded = static_cast<std::size_t>(-1);
-
-json_outline outline_of(std::string_view json) {
-  if (!is_json_object(json)) {
-    return {};
-  }
-  auto outline = scan_json(json, {unbounded, unbounded, unbounded});
-  return outline ? std::move(*outline) : json_outline{};
-}
 
 void add(std::string& members, std::string_view more) {
   members += members.empty() ? "" : ",";
@@ -25,11 +15,11 @@ void add(std::string& members, std::string_view more) {
 } // namespace
 
 client_abilities read_client_abilities(std::string_view capabilities, std::string_view revision) {
-  auto declared = outline_of(capabilities);
+  auto declared = outline_of_part(capabilities);
   client_abilities abilities;
   if (auto elicitation = declared.find("elicitation");
       is_json_object(elicitation) && revision >= "2025-06-18") {
-    auto modes = outline_of(elicitation);
+    auto modes = outline_of_part(elicitation);
     bool url = is_json_object(modes.find("url"));
     abilities.elicitation_form = is_json_object(modes.find("form")) || !url;
     abilities.elicitation_url = url && revision >= "2025-11-25";
@@ -37,7 +27,7 @@ client_abilities read_client_abilities(std::string_view capabilities, std::strin
   if (auto sampling = declared.find("sampling"); is_json_object(sampling)) {
     abilities.sampling = true;
     abilities.sampling_tools =
-        is_json_object(outline_of(sampling).find("tools")) && revision >= "2025-11-25";
+        is_json_object(outline_of_part(sampling).find("tools")) && revision >= "2025-11-25";
   }
   abilities.roots = is_json_object(declared.find("roots"));
   return abilities;
@@ -46,14 +36,14 @@ client_abilities read_client_abilities(std::string_view capabilities, std::strin
 std::string lacking_capability(const client_abilities& abilities, std::string_view method,
                                std::string_view params) {
   if (method == "elicitation/create") {
-    bool url = decode_json_string(outline_of(params).find("mode")) == "url";
+    bool url = decode_json_string(outline_of_part(params).find("mode")) == "url";
     if (url) {
       return abilities.elicitation_url ? "" : R"({"elicitation":{"url":{}}})";
     }
     return abilities.elicitation_form ? "" : R"({"elicitation":{"form":{}}})";
   }
   if (method == "sampling/createMessage") {
-    auto asked = outline_of(params);
+    auto asked = outline_of_part(params);
     if (!asked.find("tools").empty() || !asked.find("toolChoice").empty()) {
       return abilities.sampling_tools ? "" : R"({"sampling":{"tools":{}}})";
     }
