@@ -62,6 +62,7 @@ struct invocation_state {
     tool_shelf_ptr tools; ///< only those that the run may use
     error failure;
     std::vector<guest_call> waiting;
+    bool pauses = false; ///< the run's clock, see run_request::patient
 
     /// By its raw name or its alias.
     bool is_called(std::string_view name) const {
@@ -132,6 +133,8 @@ struct invocation_state {
   void respond(std::uint64_t call, std::string payload, const answer_room& room = {});
   void refuse(std::uint64_t call, error reason);
   std::chrono::nanoseconds time_left() const;
+  std::chrono::nanoseconds start_patience(const link& to) const;
+  void wait_for(link& to, guest_call& call);
   std::string waited_for() const;
 
   // Questions to the client, and how far calls are (invocation_questions.cpp).
