@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -184,6 +185,7 @@ struct invocation_state {
   std::map<std::uint64_t, outgoing> calls;
   /// Calls of every kind that aren't answered, with the memory their arguments hold.
   std::map<std::uint64_t, memory_budget::share> open_calls;
+  std::set<std::uint64_t> given_up; ///< of them, those whose answers nobody waits for
   std::uint64_t calls_refused = 0;  ///< unusable ones
   std::uint64_t calls_repeated = 0; ///< with an id in use
   output_capture out;

@@ -36,6 +36,7 @@ std::chrono::nanoseconds invocation_state::time_left() const {
 /// `room` holds the payload's memory until the sandbox has it, which charges what it queues itself.
 void invocation_state::respond(std::uint64_t call, std::string payload, const answer_room& room) {
   open_calls.erase(call);
+  given_up.erase(call);
   if (now == phase::over) {
     return;
   }
@@ -49,6 +50,7 @@ void invocation_state::respond(std::uint64_t call, std::string payload, const an
 
 void invocation_state::refuse(std::uint64_t call, error reason) {
   open_calls.erase(call);
+  given_up.erase(call);
   if (now != phase::over) {
     self->send(sandbox, refuse_atom::value, call, std::move(reason));
   }
@@ -257,6 +259,10 @@ void invocation_state::settle(link& to) {
 }
 
 void invocation_state::call_tool(link& to, guest_call& call, bool checked) {
+  if (given_up.contains(call.id)) {
+    refuse(call.id, {errc::cancelled, "the code gave up on the call"});
+    return;
+  }
   const auto* tool = find_tool(to.tools->documents->tools, call.tool);
   // The raw name goes through policy also when no document has it: a denied tool says so.
   auto verdict = rights.tool(to.brief.name, tool != nullptr ? tool->name : call.tool);
