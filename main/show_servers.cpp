@@ -149,6 +149,7 @@ json as_json(const server_catalogue& catalogue, const std::vector<listed_server>
              {"alias", tool.alias},
              {"allowed", allows_tool(catalogue.rules, entry.name, tool.name).allowed}});
       }
+      row["hiddenTools"] = server.documents->hidden;
     }
     if (!server.failure.empty()) {
       row["error"] = server.failure;
@@ -223,6 +224,10 @@ std::string as_text(const server_catalogue& catalogue, const std::vector<listed_
             allowed.allowed ? ""
                             : fmt::format("  (denied by policy{})", rule_text(catalogue, allowed)),
             summary.substr(0, 100));
+      }
+      if (auto hidden = server.documents->hidden; hidden > 0) {
+        text += fmt::format(
+            "    and {} that can only be called as tasks, which Bulkhead doesn't do\n", hidden);
       }
     }
   }

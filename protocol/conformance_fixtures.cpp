@@ -483,7 +483,7 @@ public:
   }
 
   served_step next(const served_call& call) const override {
-    return find(call.method, call.name)->next(call);
+    return find(std::string_view{call.method}, call.name)->next(call);
   }
 
   std::string content(std::string_view uri) const override {

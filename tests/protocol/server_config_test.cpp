@@ -79,6 +79,28 @@ TEST(server_config, defaults_and_find) {
   EXPECT_EQ(result.find("c"), nullptr);
 }
 
+TEST(server_config, roots_become_uris) {
+  auto result = read_one(R"({"mcpServers":{"a":{"command":"x","maxConcurrentCalls":3,
+    "roots":["/data/a b/\u00fc%","~/notes","file:///as%20it%20is"]}}})");
+  ASSERT_EQ(result.servers.size(), 1U);
+  EXPECT_EQ(result.servers[0].roots,
+            (std::vector<std::string>{"file:///data/a%20b/%C3%BC%25", "file:///home/u/notes",
+                                      "file:///as%20it%20is"}));
+  EXPECT_EQ(result.servers[0].most_calls, 3U);
+  EXPECT_TRUE(result.problems.empty());
+  for (const char* roots : {"\"/data\"", "[5]", "[\"data\"]", "[\"https://a.example/\"]"}) {
+    EXPECT_NE(problem_of(std::string{R"({"command":"x","roots":)"} + roots + "}").find("roots"),
+              std::string::npos)
+        << roots;
+  }
+  for (const char* calls : {"0", "-1", "1.5", "\"3\"", "1001"}) {
+    EXPECT_NE(problem_of(std::string{R"({"command":"x","maxConcurrentCalls":)"} + calls + "}")
+                  .find("maxConcurrentCalls"),
+              std::string::npos)
+        << calls;
+  }
+}
+
 TEST(server_config, a_raw_name_is_found_before_an_alias) {
   auto result = read_one(R"({"mcpServers":{"class":{"command":"x"},"class_":{"command":"y"}}})");
   ASSERT_EQ(result.servers.size(), 2U);
