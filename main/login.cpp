@@ -258,11 +258,9 @@ int log_out_of_server(application& app, stop_signal& stop, const command_line& l
   if (credential && *credential) {
     revoke(**credential, http);
   }
-  return write_answer(
-      out,
-      printable(fmt::format(*removed ? "Logged out of {}.\n" : "There was no login to {}.\n",
-                            target->shown)),
-      0);
+  auto text =
+      fmt::format("{} {}.\n", *removed ? "Logged out of" : "There was no login to", target->shown);
+  return write_answer(out, printable(text), 0);
 }
 
 } // namespace bulkhead

@@ -53,7 +53,7 @@ struct fixture : test_coordinator_fixture<actor_config> {
     env->wall_clock = [this] { return now; };
     folder.emplace(credentials_of(env->config));
     http = sys.spawn(http_script, script);
-    store = sys.spawn(credential_store, env, http);
+    store = sys.spawn(credential_store, env, [this] { return http; });
     asker = sys.spawn([](caf::event_based_actor*) -> caf::behavior { return {[](int) {}}; });
     consume_messages();
   }
