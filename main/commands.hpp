@@ -13,6 +13,11 @@ namespace bulkhead {
 /// The stdio server: until the client closes its end, or a signal.
 int serve_stdio(application& app, stop_signal& stop, int in, int out);
 
+/// `conformance-server`, for tests: MCP over HTTP on loopback until whoever started it closes its
+/// end, or a signal. Prints its URL, then the token it wants, a line each.
+int serve_conformance(application& app, stop_signal& stop, const command_line& line, int in,
+                      int out);
+
 /// `run`: `code` was read before root was given up. Output comes as it is written. The status is
 /// the code's own; 124 for a timeout, 125 when no sandbox could be had, 130 when interrupted, 137
 /// out of memory.
