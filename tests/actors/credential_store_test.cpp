@@ -143,6 +143,7 @@ CAF_TEST(without a login there is no token) {
   auto answer = ask();
   CAF_REQUIRE(*answer);
   CAF_CHECK((*answer)->empty());
+  CAF_CHECK((**ask("", "https://user:word@a.example/mcp")).empty());
   CAF_CHECK(!fs::exists(env->config.state_dir + "/credentials"));
 }
 
