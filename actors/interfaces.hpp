@@ -390,6 +390,7 @@ struct session_lease {
   std::vector<std::string> servers; ///< that the session may call, raw names
   sandbox_actor sandbox;            ///< where it lives; null: it has yet to be made
   bool reset = false;               ///< the run is to begin in another, and end this one
+  catalogue_ptr made_under = {};    ///< whose policy bounds the session; null: none does
   friend bool operator==(const session_lease&, const session_lease&) = default;
 };
 

@@ -60,6 +60,9 @@ void invocation_state::begin(const catalogue_ptr& all) {
   catalogue = all;
   // The one place where a run's rights are made: what it asked for, cut down by policy.
   rights = run_rights{catalogue->rules, request.servers};
+  if (request.session && request.session->made_under) {
+    rights.narrow(request.session->made_under->rules);
+  }
   what = sandbox_run{request.id, std::move(request.code), {}, {}, budget,
                      {},         std::move(request.files)};
   if (request.session) {

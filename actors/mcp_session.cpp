@@ -232,6 +232,12 @@ void mcp_session_state::cancel(std::string_view request) {
 
 mcp_session_impl_actor::behavior_type mcp_session_state::make_behavior() {
   self->set_down_handler([this](const caf::down_msg& down) { lost(down); });
+  if (context.configured) {
+    context.configured->tell(self->address());
+    self->attach_functor([configured = context.configured, address = self->address()](
+                             const caf::error&) { configured->forget(address); });
+    context.catalogue = context.configured->get();
+  }
   return {
       [this](run_progress& step) {
         step.output ? wrote(step.run, step.message) : progressed(step.run, step.message);
@@ -249,7 +255,11 @@ mcp_session_impl_actor::behavior_type mcp_session_state::make_behavior() {
           refuse({}, {rpc_code::invalid_request, std::move(reason.message), {}});
         }
       },
-      [](catalogue_atom) {},
+      [this](catalogue_atom) {
+        if (context.configured) {
+          context.catalogue = context.configured->get();
+        }
+      },
       [this](stop_atom) { return stop(); },
       [this](tick_atom) { tick(); },
   };

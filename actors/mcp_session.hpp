@@ -14,6 +14,7 @@
 #include <caf/typed_event_based_actor.hpp>
 #include <caf/typed_response_promise.hpp>
 
+#include "actors/current_catalogue.hpp"
 #include "actors/environment.hpp"
 #include "actors/interfaces.hpp"
 #include "actors/memory_budget.hpp"
@@ -28,11 +29,13 @@ struct session_context {
   environment_ptr env;
   admission_actor admission;
   std::function<python_sessions_actor()> sessions; ///< the current one: it may be started again
-  catalogue_ptr catalogue;
+  catalogue_ptr catalogue; ///< as it was last told
   run_starter start;
   /// Gives what keeps artifacts and outputs, as it is when asked.
   std::function<artifact_store_actor()> store{};
   std::string owner = "local"; ///< of what this client's runs leave, and of its sessions
+  /// Where `catalogue` is from, and who tells of changes; null: it stays as it is.
+  std::shared_ptr<current_catalogue> configured{};
 };
 
 /// The session with the timer it sends itself.

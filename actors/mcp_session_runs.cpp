@@ -124,7 +124,7 @@ void mcp_session_state::call_tool(const rpc_message& message, const mcp_request&
   auto fresh = arguments->session == "new";
   claim_session(id, {context.owner, fresh ? std::string{} : std::move(arguments->session),
                      arguments->reset, runs[id].what.servers,
-                     deadline::at(self->clock().now() + queue_wait)});
+                     deadline::at(self->clock().now() + queue_wait), context.catalogue});
 }
 
 void mcp_session_state::claim_session(const std::string& id, session_claim claim) {

@@ -140,6 +140,9 @@ struct sandbox_run {
   friend bool operator==(const sandbox_run&, const sandbox_run&) = default;
 };
 
+struct server_catalogue;
+using catalogue_ptr = std::shared_ptr<const server_catalogue>;
+
 /// Asks for a session's interpreter for one run.
 struct session_claim {
   std::string owner;  ///< whose session it is; others can't claim it
@@ -148,6 +151,9 @@ struct session_claim {
   std::vector<std::string>
       servers;  ///< raw names; a session that exists has its own, none means these
   deadline due; ///< until when to wait while others run in it
+  /// What is configured; its policy bounds a session made now for as long as it lives. Null: nothing
+  /// does. Stays within the process.
+  catalogue_ptr made_under = {};
   friend bool operator==(const session_claim&, const session_claim&) = default;
 };
 
@@ -318,7 +324,6 @@ struct client_status {
 };
 
 using documents_ptr = std::shared_ptr<const server_documents>;
-using catalogue_ptr = std::shared_ptr<const server_catalogue>;
 
 struct tool_shelf;
 using tool_shelf_ptr = std::shared_ptr<const tool_shelf>;

@@ -81,6 +81,7 @@ caf::result<session_lease> python_sessions_state::open(const session_claim& what
   auto made = sessions.emplace(env->new_handle(), session{}).first;
   made->second.owner = what.owner;
   made->second.servers = what.servers;
+  made->second.made_under = what.made_under;
   return lend(made, what, self->current_sender());
 }
 
@@ -112,7 +113,7 @@ session_lease python_sessions_state::lend(sessions_map::iterator to, const sessi
   auto& which = to->second;
   which.lease = ++last_lease;
   which.holder = watch(holder);
-  return {to->first, which.lease, which.servers, which.sandbox, what.reset};
+  return {to->first, which.lease, which.servers, which.sandbox, what.reset, which.made_under};
 }
 
 caf::actor_addr python_sessions_state::watch(const caf::strong_actor_ptr& holder) {

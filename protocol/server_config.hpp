@@ -102,6 +102,8 @@ struct server_catalogue {
 
   /// The entry called `name` (raw name or alias), or null.
   const server_entry* find(std::string_view name) const;
+
+  friend bool operator==(const server_catalogue&, const server_catalogue&) = default;
 };
 
 /// What is known of another program's files besides their translation.
