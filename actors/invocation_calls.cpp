@@ -106,6 +106,10 @@ void invocation_state::route(guest_call& call) {
     break;
   }
   if (auto* to = find_link(call.server)) {
+    if (auto why = withdrawn(to->brief.name, call.tool); !why.empty()) {
+      refuse(call.id, {errc::denied, std::move(why)});
+      return;
+    }
     route_to(*to, call);
   } else if (call.kind == guest_call_kind::query_tool_docs && may_know(call.server)) {
     ask_library(std::move(call), {});
@@ -121,6 +125,26 @@ invocation_state::link* invocation_state::find_link(std::string_view server) {
     }
   }
   return nullptr;
+}
+
+/// Why a server that this run could call, or a tool of it, may no longer be used: the configuration
+/// has changed since the run began. Empty if it may. What is allowed only now stays out of reach.
+std::string invocation_state::withdrawn(std::string_view server, std::string_view tool) const {
+  auto now_configured = context.configured ? context.configured->get() : nullptr;
+  if (!now_configured || now_configured == catalogue) {
+    return {};
+  }
+  if (auto verdict = allows_server(now_configured->rules, server); !verdict.allowed) {
+    return fmt::format("server \"{}\" is denied by policy now: {}", server, verdict.rule);
+  }
+  if (now_configured->find(server) == nullptr) {
+    return fmt::format("server \"{}\" isn't configured any more", server);
+  }
+  auto verdict = allows_tool(now_configured->rules, server, tool);
+  return verdict.allowed || tool.empty()
+             ? std::string{}
+             : fmt::format("tool \"{}\" of \"{}\" is denied by policy now: {}", tool, server,
+                           verdict.rule);
 }
 
 void invocation_state::refuse_unknown_server(const guest_call& call) {
@@ -270,6 +294,13 @@ void invocation_state::call_tool(link& to, guest_call& call, bool checked) {
     refuse(call.id, {errc::denied, fmt::format("tool \"{}\" of \"{}\" is denied by policy: {}",
                                                call.tool, to.brief.name, verdict.rule)});
     return;
+  }
+  // A call may name a tool by its alias.
+  if (tool != nullptr && tool->name != call.tool) {
+    if (auto why = withdrawn(to.brief.name, tool->name); !why.empty()) {
+      refuse(call.id, {errc::denied, std::move(why)});
+      return;
+    }
   }
   if (tool == nullptr) {
     // What was meant instead takes looking for.

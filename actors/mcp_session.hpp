@@ -14,6 +14,7 @@
 #include <caf/typed_event_based_actor.hpp>
 #include <caf/typed_response_promise.hpp>
 
+#include "actors/current_catalogue.hpp"
 #include "actors/environment.hpp"
 #include "actors/interfaces.hpp"
 #include "actors/memory_budget.hpp"
@@ -34,12 +35,14 @@ struct session_context {
   admission_actor admission;
   std::function<python_sessions_actor()> sessions; ///< the current one: it may be started again
   std::function<catalogue_ptr()> catalogue;        ///< the current one: files change
-  run_starter start; ///< null: no code is run
+  run_starter start;                               ///< null: no code is run
   /// Gives what keeps artifacts and outputs, as it is when asked.
   std::function<artifact_store_actor()> store{};
   std::string owner = "local"; ///< of what this client's runs leave, and of its sessions
   /// The process has this client only: `environment::client` tells what it can be asked.
   bool only_client = false;
+  /// Who tells of another catalogue; null: it stays as it is.
+  std::shared_ptr<current_catalogue> configured{};
 };
 
 /// The session with the timers it sends itself.

@@ -159,11 +159,11 @@ void mcp_session_state::start_run(const rpc_message& message, const mcp_request&
     return;
   }
   auto fresh = call.session == "new";
+  auto configured = context.catalogue();
+  auto loadable = env.config.autoload ? configured->allowed_servers() : std::vector<std::string>{};
   claim_session(id, {context.owner, fresh ? std::string{} : std::move(call.session), call.reset,
-                     runs[id].what.servers,
-                     context.env->config.autoload ? context.catalogue->allowed_servers()
-                                                  : std::vector<std::string>{},
-                     deadline::at(self->clock().now() + queue_wait)});
+                     runs[id].what.servers, std::move(loadable),
+                     deadline::at(self->clock().now() + queue_wait), std::move(configured)});
 }
 
 void mcp_session_state::claim_session(const std::string& id, session_claim claim) {

@@ -265,7 +265,7 @@ run_starter make_run_starter(caf::actor_system& system, const environment_ptr& e
         invocation,
         invocation_context{env, all.registry, all.library,
                            current(services, &service_directory::services::sessions), make_sandbox,
-                           all.store},
+                           all.store, services->configured},
         request);
   };
 }

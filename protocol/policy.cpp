@@ -118,6 +118,12 @@ run_rights::run_rights(policy rules, std::vector<std::string> servers)
   servers_.erase(std::unique(servers_.begin(), servers_.end()), servers_.end());
 }
 
+void run_rights::narrow(policy rules) {
+  std::erase_if(servers_,
+                [&](const std::string& name) { return !allows_server(rules, name).allowed; });
+  bounds_.push_back(std::move(rules));
+}
+
 policy_verdict run_rights::server(std::string_view name) const {
   if (auto verdict = allows_server(rules_, name); !verdict.allowed) {
     return verdict;
@@ -131,6 +137,11 @@ policy_verdict run_rights::server(std::string_view name) const {
 policy_verdict run_rights::tool(std::string_view server_name, std::string_view tool_name) const {
   if (auto verdict = server(server_name); !verdict.allowed) {
     return verdict;
+  }
+  for (const auto& rules : bounds_) {
+    if (auto verdict = allows_tool(rules, server_name, tool_name); !verdict.allowed) {
+      return verdict;
+    }
   }
   return allows_tool(rules_, server_name, tool_name);
 }

@@ -57,6 +57,9 @@ public:
   /// `servers`: the raw names the run asked for, known to exist.
   run_rights(policy rules, std::vector<std::string> servers);
 
+  /// From now on only what these rules allow, too.
+  void narrow(policy rules);
+
   /// The servers this run may use, raw names, sorted.
   const std::vector<std::string>& servers() const { return servers_; }
 
@@ -65,6 +68,7 @@ public:
 
 private:
   policy rules_;
+  std::vector<policy> bounds_; ///< each of which must allow it, too
   std::vector<std::string> servers_;
 };
 
