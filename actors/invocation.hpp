@@ -5,6 +5,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -14,7 +15,9 @@
 
 #include "actors/environment.hpp"
 #include "actors/interfaces.hpp"
+#include "actors/ledger.hpp"
 #include "actors/run_request.hpp"
+#include "protocol/call_limits.hpp"
 #include "protocol/output_capture.hpp"
 #include "protocol/policy.hpp"
 
@@ -30,6 +33,10 @@ struct invocation_context {
   std::function<sandbox_actor(bool booted_will_do)> make_sandbox;
   /// Null: nothing is kept.
   artifact_store_actor store{};
+  ledger_writer ledger{};
+  /// Null: no tool has a stored approval.
+  std::function<approval_store_actor()> approvals{};
+  std::shared_ptr<call_rates> rates = std::make_shared<call_rates>();
 };
 
 /// The invocation with the timer it sends itself.
@@ -117,6 +124,7 @@ struct invocation_state {
   void route(guest_call& call);
   void route_to(link& to, guest_call& call);
   void call_tool(link& to, guest_call& call);
+  void send_call(link& to, const std::string& tool, guest_call& call);
   void tell_progress(const tool_progress& progress);
   caf::result<std::string> pass_on(server_question& question);
   void ask_library(guest_call call, std::vector<tool_shelf_ptr> among);
@@ -133,6 +141,33 @@ struct invocation_state {
   void refuse(std::uint64_t call, error reason);
   std::chrono::nanoseconds time_left() const;
   std::string waited_for() const;
+
+  /// A call that needs a person's yes.
+  struct approval {
+    link* to;
+    guest_call call;
+    std::string rule; ///< of policy that asks for it
+    tool_identity what;
+    bool changed = false; ///< there was an approval, of another definition
+  };
+
+  // Calls that a person has to approve (invocation_approval.cpp).
+  void need_approval(link& to, const tool_document& tool, guest_call& call, std::string rule);
+  void next_approval();
+  void ask_person();
+  void take_decision(const std::string& result);
+  void approve(bool for_good);
+  void deny_unapproved(const std::string& why);
+  void approval_dealt_with();
+
+  // What the ledger gets (invocation_ledger.cpp).
+  void note_call(const guest_call& call);
+  void note_tool(std::uint64_t call, const std::string& server, const std::string& tool,
+                 const std::string& rule = {});
+  void note_end(std::uint64_t call, std::string_view outcome, std::uint64_t result_bytes = 0);
+  void note_result(std::uint64_t call, std::string_view result);
+  void note_refused(const refused_call& call);
+  void note_run();
 
   invocation_impl_actor::pointer self;
   invocation_context context;
@@ -163,6 +198,18 @@ struct invocation_state {
   std::map<std::uint64_t, memory_budget::share> open_calls;
   std::uint64_t calls_refused = 0;  ///< unusable ones
   std::uint64_t calls_repeated = 0; ///< with an id in use
+  call_counts counted;
+  std::deque<approval> approvals; ///< the first of them is asked about
+  bool approval_open = false;
+  std::uint32_t people_asked = 0;
+  std::set<std::pair<std::string, std::string>> declined; ///< server and tool, raw names
+  ledger_run ran;
+  /// Calls that the ledger gets when they are answered, by the guest's id.
+  struct noted_call {
+    ledger_call what;
+    std::chrono::steady_clock::time_point since;
+  };
+  std::map<std::uint64_t, noted_call> noted;
   output_capture out;
   output_capture err;
   std::uint32_t outputs_shown = 0;   ///< those that observer or store haven't dealt with

@@ -41,6 +41,7 @@ std::chrono::nanoseconds invocation_state::time_left() const {
 /// `room` holds the payload's memory until the sandbox has it, which charges what it queues itself.
 void invocation_state::respond(std::uint64_t call, std::string payload, const answer_room& room) {
   open_calls.erase(call);
+  note_result(call, payload);
   if (now == phase::over) {
     return;
   }
@@ -54,6 +55,7 @@ void invocation_state::respond(std::uint64_t call, std::string payload, const an
 
 void invocation_state::refuse(std::uint64_t call, error reason) {
   open_calls.erase(call);
+  note_end(call, to_string(reason.code));
   if (now != phase::over) {
     self->send(sandbox, refuse_atom::value, call, std::move(reason));
   }
@@ -61,6 +63,8 @@ void invocation_state::refuse(std::uint64_t call, error reason) {
 
 void invocation_state::take_call(guest_call& call) {
   if (now == phase::interrupting) {
+    note_call(call);
+    note_end(call.id, to_string(errc::closed));
     self->send(sandbox, refuse_atom::value, call.id, error{errc::closed, "the run is stopped"});
     return;
   }
@@ -82,7 +86,9 @@ void invocation_state::take_call(guest_call& call) {
   } else if (!budget->take_for_call(call.arguments.size(), share)) {
     reason = {errc::overloaded, "the memory budget has no room for the arguments; try again later"};
   }
+  note_call(call);
   if (reason.code != errc::none) {
+    note_end(call.id, to_string(reason.code));
     self->send(sandbox, refuse_atom::value, call.id, std::move(reason));
     return;
   }
@@ -228,9 +234,11 @@ void invocation_state::settle(link& to) {
 }
 
 void invocation_state::call_tool(link& to, guest_call& call) {
-  const auto* tool = find_tool(to.tools->documents->tools, call.tool);
-  // The raw name goes through policy also when no document has it: a denied tool says so.
-  auto verdict = rights.tool(to.brief.name, tool != nullptr ? tool->name : call.tool);
+  // Among all tools of the server, also those that policy hides: a denied one says so.
+  const auto& server = to.brief.name;
+  const auto* tool = find_tool(to.tools->all->tools, call.tool);
+  auto verdict = tool != nullptr ? rights.tool(server, *tool) : rights.tool_name(server, call.tool);
+  note_tool(call.id, server, tool != nullptr ? tool->name : call.tool, verdict.rule);
   if (!verdict.allowed) {
     refuse(call.id, {errc::denied, fmt::format("tool \"{}\" of \"{}\" is denied by policy: {}",
                                                call.tool, to.brief.name, verdict.rule)});
@@ -241,16 +249,28 @@ void invocation_state::call_tool(link& to, guest_call& call) {
     ask_library(std::move(call), {to.tools});
     return;
   }
+  if (auto over = counted.take(rights.rules(), *context.rates, request.owner, server, tool->name,
+                               self->clock().now())) {
+    note_tool(call.id, server, tool->name, *over);
+    refuse(call.id,
+           {errc::limit, fmt::format("call tool \"{}\" of \"{}\": {}", tool->name, server, *over)});
+    return;
+  }
+  if (verdict.confirm) {
+    need_approval(to, *tool, call, std::move(verdict.rule));
+    return;
+  }
+  send_call(to, tool->name, call);
+}
+
+/// Everything that has to be asked for has been.
+void invocation_state::send_call(link& to, const std::string& tool, guest_call& call) {
   auto serial = context.env->next_serial();
-  calls.emplace(call.id, outgoing{&to, tool->name, to.client, serial});
+  calls.emplace(call.id, outgoing{&to, tool, to.client, serial});
   auto left = time_left();
   answer_room room{budget};
-  tool_call what{serial,
-                 tool->name,
-                 std::move(call.arguments),
-                 deadline::at(due),
-                 room,
-                 tool_caller_actor{self}};
+  tool_call what{
+      serial, tool, std::move(call.arguments), deadline::at(due), room, tool_caller_actor{self}};
   self->request(to.client, left + 1s, call_atom::value, std::move(what))
       .then(
           [this, id = call.id, room](std::string& result) {
@@ -333,6 +353,11 @@ std::string invocation_state::waited_for() const {
   }
   for (const auto& [id, call] : calls) {
     what.push_back(fmt::format("tool \"{}\" of \"{}\"", call.tool, call.to->brief.name));
+  }
+  if (approval_open) {
+    const auto& asked = approvals.front().what;
+    what.push_back(
+        fmt::format("a person's yes to tool \"{}\" of \"{}\"", asked.tool, asked.server));
   }
   if (what.size() > most_told) {
     what.resize(most_told);

@@ -176,6 +176,7 @@ void mcp_session_state::initialize(const rpc_message& message, const mcp_request
     return;
   }
   revision = negotiate_revision(*requested);
+  client = read_client_info(request);
   context.env->log->debug("session: initialize, revision {} asked, {} spoken", *requested,
                           revision);
   write(encode_result(message.id, initialize_result(revision)));

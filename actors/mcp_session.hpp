@@ -16,8 +16,10 @@
 
 #include "actors/environment.hpp"
 #include "actors/interfaces.hpp"
+#include "actors/ledger.hpp"
 #include "actors/memory_budget.hpp"
 #include "actors/run_request.hpp"
+#include "protocol/client_info.hpp"
 #include "protocol/mcp_request.hpp"
 #include "protocol/mcp_server.hpp"
 
@@ -33,6 +35,7 @@ struct session_context {
   /// Gives what keeps artifacts and outputs, as it is when asked.
   std::function<artifact_store_actor()> store{};
   std::string owner = "local"; ///< of what this client's runs leave, and of its sessions
+  ledger_writer ledger{};
 };
 
 /// The session with the timer it sends itself.
@@ -99,6 +102,7 @@ struct mcp_session_state {
   void progressed(const std::string& run, std::string_view message);
   void wrote(const std::string& run, const std::string& text);
   void log_end(const run_in_flight& run, const run_answer& answer);
+  void note_unfinished(const run_in_flight& run, const run_answer& answer);
   void cancel_run(std::map<std::string, run_in_flight>::iterator run);
   void tick();
   void schedule_tick();
@@ -119,6 +123,7 @@ struct mcp_session_state {
   std::string revision;                  ///< negotiated by `initialize`; empty before
   std::optional<log_severity> log_level; ///< set by `logging/setLevel`
   bool modern_seen = false;
+  client_info client;                                       ///< as `initialize` told it
   std::map<std::string, run_in_flight> runs;                ///< by the run's id
   std::map<std::string, std::string, std::less<>> requests; ///< request id to run id
   std::set<std::string, std::less<>> subscriptions;         ///< request ids

@@ -14,7 +14,7 @@ namespace {
 
 documents_ptr allowed_part(const policy& rules, const documents_ptr& all) {
   auto denied = [&](const tool_document& tool) {
-    return !allows_tool(rules, all->server, tool.name).allowed;
+    return !allows_tool(rules, all->server, tool).allowed;
   };
   if (std::none_of(all->tools.begin(), all->tools.end(), denied)) {
     return all;
@@ -52,7 +52,7 @@ tool_shelf_ptr tool_library_state::shelve(const catalogue_ptr& catalogue,
   auto& entry = entries[all->server];
   if (entry.all != all || entry.catalogue != catalogue) {
     entry = {all, catalogue,
-             std::make_shared<const tool_shelf>(allowed_part(catalogue->rules, all))};
+             std::make_shared<const tool_shelf>(allowed_part(catalogue->rules, all), all)};
   }
   return entry.shelf;
 }

@@ -5,11 +5,13 @@
 #include <string>
 #include <vector>
 
+#include "protocol/ledger_record.hpp"
+
 namespace bulkhead {
 
 /// What the user asked for.
 struct command_line {
-  enum class verb { stdio, run, doctor, servers, image_build };
+  enum class verb { stdio, run, doctor, servers, image_build, ledger, approve };
   verb what = verb::stdio;
 
   // run
@@ -23,7 +25,18 @@ struct command_line {
   std::string profile; ///< one of image_profiles, or empty
   bool rebuild = false;
 
-  // doctor, servers, run
+  // ledger
+  ledger_query records;
+  std::string since; ///< as it was typed
+  bool csv = false;
+  std::string export_file; ///< empty: standard output
+
+  // approve
+  std::string tool; ///< SERVER/TOOL
+  bool list = false;
+  bool revoke = false;
+
+  // doctor, servers, run, ledger
   bool json = false;
   bool sweep = false;
   bool tools = false;

@@ -27,6 +27,15 @@ int run_doctor(application& app, stop_signal& stop, const command_line& line, in
 /// interrupted.
 int show_servers(application& app, stop_signal& stop, const command_line& line, int out);
 
+/// `ledger`: reads the file alone; nothing is started.
+int show_ledger(const command_line& line, const settings& config, int out);
+
+/// `approve --list` and `approve --revoke`: the same.
+int show_approvals(const command_line& line, const settings& config, int out);
+
+/// `approve SERVER/TOOL`: starts the server to see how the tool is defined. 130 when interrupted.
+int approve_tool(application& app, stop_signal& stop, const command_line& line, int out);
+
 /// `image build`: becomes the builder; comes back only with an error. Its scripts go to a folder
 /// below `runtime_dir`.
 int build_image(const command_line& line, const settings& config, const std::string& runtime_dir);

@@ -116,6 +116,12 @@ int run_command(const command_line& line, const settings& config, const account&
     auto runtime_dir = make_runtime_dir(who);
     return runtime_dir ? build_image(line, config, *runtime_dir) : refuse(runtime_dir.error());
   }
+  if (line.what == verb::ledger) {
+    return show_ledger(line, config, fds.out);
+  }
+  if (line.what == verb::approve && (line.list || line.revoke)) {
+    return show_approvals(line, config, fds.out);
+  }
   stop_signal stop;
   auto app = application::start(who, config, stop);
   if (!app) {
@@ -131,6 +137,8 @@ int run_command(const command_line& line, const settings& config, const account&
       return run_file(**app, stop, line, std::move(code), fds.out);
     case verb::doctor:
       return run_doctor(**app, stop, line, fds.out);
+    case verb::approve:
+      return approve_tool(**app, stop, line, fds.out);
     case verb::servers:
       return show_servers(**app, stop, line, fds.out);
     default:

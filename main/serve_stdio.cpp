@@ -27,6 +27,7 @@ int serve_stdio(application& app, stop_signal& stop, int in, int out) {
   auto services = app.services();
   session_context context{app.env(),       services.admission, app.sessions(),
                           app.catalogue(), app.starter(),      app.store()};
+  context.ledger = app.ledger();
   front_end_actor front_end = app.system().spawn(
       stdio_front_end, context, stdio_transport(app.io(), in, out, app.env()->bounds));
   // The front end ends when its client is done.

@@ -89,7 +89,9 @@ std::optional<std::vector<listed_server>> list_servers(application& app, stop_si
 }
 
 json as_json(const server_catalogue& catalogue, const std::vector<listed_server>& servers) {
-  json result{{"servers", json::array()}, {"problems", json::array()}};
+  json result{{"servers", json::array()},
+              {"policy", describe(catalogue.rules)},
+              {"problems", json::array()}};
   for (const auto& server : servers) {
     const auto& entry = *server.entry;
     auto verdict = allows_server(catalogue.rules, entry.name);
@@ -105,10 +107,11 @@ json as_json(const server_catalogue& catalogue, const std::vector<listed_server>
     }
     if (server.documents) {
       for (const auto& tool : server.documents->tools) {
-        row["tools"].push_back(
-            {{"name", tool.name},
-             {"alias", tool.alias},
-             {"allowed", allows_tool(catalogue.rules, entry.name, tool.name).allowed}});
+        auto verdict = allows_tool(catalogue.rules, entry.name, tool);
+        row["tools"].push_back({{"name", tool.name},
+                                {"alias", tool.alias},
+                                {"allowed", verdict.allowed},
+                                {"confirm", verdict.confirm}});
       }
     }
     if (!server.failure.empty()) {
@@ -165,18 +168,24 @@ std::string as_text(const server_catalogue& catalogue, const std::vector<listed_
     }
     if (server.documents) {
       for (const auto& tool : server.documents->tools) {
-        auto allowed = allows_tool(catalogue.rules, entry.name, tool.name);
+        auto allowed = allows_tool(catalogue.rules, entry.name, tool);
         auto summary = tool.description.substr(0, tool.description.find('\n'));
-        text += fmt::format(
-            "    {}{}  {}\n", tool_signature(tool),
-            allowed.allowed ? ""
-                            : fmt::format("  (denied by policy{})", rule_text(catalogue, allowed)),
-            summary.substr(0, 100));
+        text += fmt::format("    {}{}  {}\n", tool_signature(tool),
+                            allowed.confirm   ? "  (asks a person first)"
+                            : allowed.allowed ? ""
+                                              : fmt::format("  (denied by policy{})",
+                                                            rule_text(catalogue, allowed)),
+                            summary.substr(0, 100));
       }
     }
   }
   for (const auto& entry : catalogue.disabled) {
     text += fmt::format("{}  (disabled)\n    from:      {}\n", entry.name, entry.source);
+  }
+  if (catalogue.rules.closed.empty()) {
+    for (const auto& rule : describe(catalogue.rules)) {
+      text += fmt::format("policy: {}\n", rule);
+    }
   }
   for (const auto& problem : catalogue.problems) {
     text += fmt::format("{}: {}\n", to_string(problem.kind), to_text(problem));

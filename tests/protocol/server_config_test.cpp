@@ -221,8 +221,10 @@ TEST(server_config, policies_are_put_together) {
                                       {"a":{"command":"x"},"b":{"command":"x"},
                                        "c":{"command":"x","disabled":true}}})"}});
   EXPECT_TRUE(result.problems.empty());
-  EXPECT_EQ(result.rules.allow, (std::vector<std::string>{"a", "b/*"}));
-  EXPECT_EQ(result.rules.deny, (std::vector<std::string>{"c", "a/delete_*"}));
+  EXPECT_EQ(result.rules.allow,
+            (std::vector<policy_pattern>{{"a", "/1.json"}, {"b/*", "/1.json"}}));
+  EXPECT_EQ(result.rules.deny,
+            (std::vector<policy_pattern>{{"c", "/1.json"}, {"a/delete_*", "/2.json"}}));
 }
 
 TEST(server_config, a_policy_that_cannot_be_understood_denies_all) {
@@ -257,7 +259,8 @@ TEST(server_config, a_policy_that_cannot_be_understood_denies_all) {
       told = told || problem.message.find("every server is denied") != std::string::npos;
     }
     EXPECT_TRUE(told) << text;
-    EXPECT_NE(allows_tool(result.rules, "x", "t").rule.find("/p.json"), std::string::npos) << text;
+    EXPECT_NE(allows_tool_name(result.rules, "x", "t").rule.find("/p.json"), std::string::npos)
+        << text;
   }
 }
 
@@ -280,8 +283,8 @@ TEST(server_config, a_file_that_was_not_read_denies_all) {
     ASSERT_EQ(result.problems.size(), 1U);
     EXPECT_EQ(result.problems[0].kind, problem_kind::error);
     EXPECT_FALSE(allows_server(result.rules, "x").allowed);
-    EXPECT_FALSE(allows_tool(result.rules, "x", "t").allowed);
-    EXPECT_FALSE(run_rights(result.rules, {"x"}).tool("x", "t").allowed);
+    EXPECT_FALSE(allows_tool_name(result.rules, "x", "t").allowed);
+    EXPECT_FALSE(run_rights(result.rules, {"x"}).tool_name("x", "t").allowed);
     EXPECT_TRUE(run_rights(result.rules, {"x"}).servers().empty());
   }
 }
@@ -396,7 +399,7 @@ TEST(server_config, an_empty_allow_list_allows_nothing_and_is_worth_a_word) {
   auto result = read_one(R"({"policy":{"allow":[]}})");
   ASSERT_EQ(result.problems.size(), 1U);
   EXPECT_FALSE(allows_server(result.rules, "x").allowed);
-  EXPECT_FALSE(allows_tool(result.rules, "x", "y").allowed);
+  EXPECT_FALSE(allows_tool_name(result.rules, "x", "y").allowed);
   EXPECT_TRUE(allows_server(read_one(R"({"policy":{"deny":[]}})").rules, "x").allowed);
 }
 
