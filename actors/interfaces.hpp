@@ -48,6 +48,7 @@ CAF_ADD_TYPE_ID(bulkhead, (bulkhead::error))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::stream_id))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::guest_output))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::guest_call))
+CAF_ADD_TYPE_ID(bulkhead, (bulkhead::guest_cancel))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::guest_artifact))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::guest_done))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::refused_call))
@@ -202,6 +203,8 @@ using sandbox_owner_actor = caf::typed_actor<
     caf::reacts_to<guest_output>,
     /// The code calls the host.
     caf::reacts_to<guest_call>,
+    /// The code gave up on a call; it is answered all the same.
+    caf::reacts_to<guest_cancel>,
     /// The code's call was unusable and has been refused already.
     caf::reacts_to<refused_call>,
     /// The code made something for the client.
@@ -218,7 +221,7 @@ using sandbox_actor = child_owner_actor::extend<
     /// Boots the container; answers when it waits for its run.
     caf::replies_to<boot_atom>::with<caf::ok_atom>,
     /// Hands the sandbox its run; the owner gets its events and gives each guest_output,
-    /// guest_call, refused_call and guest_artifact back as credit. Boots the container if need be.
+    /// guest_call, guest_cancel, refused_call and guest_artifact back as credit. Boots the container if need be.
     /// It is the only one, unless the run says that the interpreter is kept: then it waits for
     /// another after `guest_done`.
     caf::reacts_to<execute_atom, sandbox_run, sandbox_owner_actor>,
@@ -300,7 +303,10 @@ using credential_store_actor = caf::typed_actor<
     /// denied, and what to do, if there was one that is of no use any more.
     caf::replies_to<token_atom, std::string, std::string, deadline>::with<std::string>,
     /// The server refused that token of an owner's: it is refreshed before it is given out again.
-    caf::reacts_to<refuse_atom, std::string, std::string, std::string>>;
+    caf::reacts_to<refuse_atom, std::string, std::string, std::string>,
+    /// The server of an owner's wants this before it lets a request pass (the value of
+    /// WWW-Authenticate with a 401 or 403); kept for the next login.
+    caf::reacts_to<record_atom, std::string, std::string, std::string>>;
 
 /// Whoever calls a tool of an upstream server.
 using tool_caller_actor = caf::typed_actor<
@@ -360,10 +366,12 @@ using sandbox_pool_actor = caf::typed_actor<
 /// What there is to know of tools, worked out where nobody else waits for it.
 using tool_library_actor = caf::typed_actor<
     /// What the catalogue's policy allows of a server's documents, ready to be asked about; the
-    /// newest of each server is kept.
+    /// newest of each server is kept, here and on disk.
     caf::replies_to<documents_atom, catalogue_ptr, documents_ptr>::with<tool_shelf_ptr>,
-    /// Answers list_tools, query_tool_docs and search_tool_docs as JSON text, and a call_tool with
-    /// the error that there is no such tool.
+    /// Answers list_tools, query_tool_docs and search_tool_docs as JSON text; the last two also of
+    /// servers that the run doesn't have, if they are known from earlier: nothing is started. A
+    /// call_tool fails with not_found (no such tool) or invalid_argument (arguments that don't fit
+    /// its schema), and is answered by nothing else.
     caf::replies_to<tool_question>::with<std::string>>;
 
 /// Keeps what runs leave: artifacts, and outputs that are more than their answers show. Works on
@@ -414,10 +422,11 @@ using admission_actor = caf::typed_actor<
 /// A session's interpreter, lent for one run.
 struct session_lease {
   std::string handle;
-  std::uint64_t number = 0;         ///< of this lease, so that a stale release is told
-  std::vector<std::string> servers; ///< that the session may call, raw names
-  sandbox_actor sandbox;            ///< where it lives; null: it has yet to be made
-  bool reset = false;               ///< the run is to begin in another, and end this one
+  std::uint64_t number = 0;            ///< of this lease, so that a stale release is told
+  std::vector<std::string> servers;    ///< that the session may call, raw names
+  sandbox_actor sandbox;               ///< where it lives; null: it has yet to be made
+  bool reset = false;                  ///< the run is to begin in another, and end this one
+  std::vector<std::string> loadable{}; ///< see session_claim
   friend bool operator==(const session_lease&, const session_lease&) = default;
 };
 

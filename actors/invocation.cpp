@@ -1,5 +1,6 @@
 #include "actors/invocation.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include <caf/all.hpp>
@@ -65,7 +66,10 @@ void invocation_state::begin(const catalogue_ptr& all) {
   }
   catalogue = all;
   // The one place where a run's rights are made: what it asked for, cut down by policy.
-  rights = run_rights{catalogue->rules, request.servers};
+  auto servers = request.servers;
+  auto loadable = loadable_servers();
+  servers.insert(servers.end(), loadable.begin(), loadable.end());
+  rights = run_rights{catalogue->rules, std::move(servers)};
   what = sandbox_run{request.id, std::move(request.code), {}, {}, budget,
                      {},         std::move(request.files)};
   if (request.session) {
@@ -76,9 +80,15 @@ void invocation_state::begin(const catalogue_ptr& all) {
       continue;
     }
     what.discovered.push_back(brief_of(entry));
-    if (rights.server(entry.name).allowed) {
-      what.servers.push_back(brief_of(entry));
-      links[entry.name].brief = brief_of(entry);
+    if (!rights.server(entry.name).allowed) {
+      continue;
+    }
+    auto& to = links[entry.name];
+    to.brief = brief_of(entry);
+    to.named = std::find(request.servers.begin(), request.servers.end(), entry.name) !=
+               request.servers.end();
+    if (to.named) {
+      what.servers.push_back(to.brief);
       answer.servers.push_back(entry.name);
     }
   }
@@ -88,8 +98,18 @@ void invocation_state::begin(const catalogue_ptr& all) {
   send_to(goes_on() ? request.session->sandbox : context.make_sandbox(true));
   // Servers start while the container boots.
   for (auto& [server, to] : links) {
-    connect(to);
+    if (to.named) {
+      connect(to);
+    }
   }
+}
+
+/// Those that the code may call without their having been asked for. A session's are fixed.
+std::vector<std::string> invocation_state::loadable_servers() const {
+  if (request.session) {
+    return request.session->loadable;
+  }
+  return context.env->config.autoload ? catalogue->allowed_servers() : std::vector<std::string>{};
 }
 
 void invocation_state::send_to(sandbox_actor which) {
@@ -229,6 +249,7 @@ void invocation_state::finish(run_status status) {
   }
   calls.clear();
   approvals.clear();
+  withdraw_questions();
   answer.out = out.take();
   answer.err = err.take();
   answer.duration_ms = static_cast<std::uint64_t>(
@@ -294,7 +315,10 @@ void invocation_state::log_tallies() const {
 
 void invocation_state::time_is_up() {
   if (self->clock().now() < due) {
-    // Interrupted for another reason, and the grace for that isn't over.
+    // Interrupted for another reason, and the grace for that isn't over; or the clock stood still.
+    return;
+  }
+  if (now == phase::running && questions_open > 0) {
     return;
   }
   if (now == phase::interrupting) {
@@ -328,6 +352,10 @@ invocation_impl_actor::behavior_type invocation_state::make_behavior() {
       [this](guest_call& call) {
         dealt_with_call();
         take_call(call);
+      },
+      [this](const guest_cancel& cancel) {
+        dealt_with_call();
+        cancel_call(cancel.id);
       },
       [this](const refused_call& call) {
         dealt_with_call();

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -64,6 +65,7 @@ struct invocation_state {
     enum class state : std::uint8_t { unknown, connecting, ready, failed };
     state now = state::unknown;
     server_brief brief;
+    bool named = false; ///< by who asked for the run; others are loaded when the code names them
     mcp_client_actor client;
     tool_shelf_ptr tools; ///< only those that the run may use
     error failure;
@@ -78,6 +80,7 @@ struct invocation_state {
   // Life (invocation.cpp).
   caf::result<run_answer> run();
   void begin(const catalogue_ptr& all);
+  std::vector<std::string> loadable_servers() const;
   void send_to(sandbox_actor which);
   void try_another(error reason);
   void up();
@@ -123,14 +126,11 @@ struct invocation_state {
   void take_call(guest_call& call);
   void route(guest_call& call);
   void route_to(link& to, guest_call& call);
-  void call_tool(link& to, guest_call& call);
+  void serve(link& to, guest_call& call);
+  void call_tool(link& to, guest_call& call, bool checked = false);
   void send_call(link& to, const std::string& tool, guest_call& call);
-  void tell_progress(const tool_progress& progress);
-  caf::result<std::string> pass_on(server_question& question);
   void ask_library(guest_call call, std::vector<tool_shelf_ptr> among);
   void next_question();
-  void search(const guest_call& call);
-  void finish_searches();
   void connect(link& to);
   void fetch_documents(link& to);
   void shelve(link& to, const documents_ptr& documents);
@@ -142,13 +142,33 @@ struct invocation_state {
   std::chrono::nanoseconds time_left() const;
   std::string waited_for() const;
 
+  // Questions to the client, and how far calls are (invocation_questions.cpp).
+  void tell_progress(const tool_progress& progress);
+  void tell_latest_progress();
+  caf::result<std::string> pass_on(server_question& question);
+  void ask_client(std::string server, std::string method, std::string params,
+                  std::function<void(const expected<std::string>&)> then);
+  std::chrono::nanoseconds paused_so_far() const;
+  void pause();
+  void go_on();
+  void withdraw_questions();
+  void cancel_call(std::uint64_t id);
+
+  // What is known of tools (invocation_discovery.cpp).
+  bool may_know(std::string_view server) const;
+  void search(const guest_call& call);
+  void finish_searches();
+  void about_servers(tool_question& question) const;
+  bool arguments_fit(link& to, const tool_document& tool, guest_call& call);
+  void check_elsewhere(link& to, guest_call& call);
   /// A call that needs a person's yes.
   struct approval {
     link* to;
     guest_call call;
     std::string rule; ///< of policy that asks for it
     tool_identity what;
-    bool changed = false; ///< there was an approval, of another definition
+    bool changed = false;   ///< there was an approval, of another definition
+    bool withdrawn = false; ///< the code gave up on the call, which is answered
   };
 
   // Calls that a person has to approve (invocation_approval.cpp).
@@ -158,6 +178,7 @@ struct invocation_state {
   void take_decision(const std::string& result);
   void approve(bool for_good);
   void deny_unapproved(const std::string& why);
+  bool withdraw_approval(std::uint64_t id);
   void approval_dealt_with();
 
   // What the ledger gets (invocation_ledger.cpp).
@@ -223,6 +244,12 @@ struct invocation_state {
   std::uint64_t artifact_bytes = 0;
   std::string latest; ///< what was written last and hasn't been told
   bool live_due = false;
+  std::string latest_progress; ///< of a call, that hasn't been told
+  std::uint64_t last_question = 0;
+  std::map<std::uint64_t, caf::typed_response_promise<std::string>> asked; ///< by servers
+  std::uint32_t questions_open = 0; ///< while there are any, the clock stands still
+  std::chrono::steady_clock::time_point paused_since;
+  std::chrono::nanoseconds paused{}; ///< by questions that are answered
   run_answer answer;
   caf::typed_response_promise<run_answer> promise;
   std::chrono::steady_clock::time_point due;

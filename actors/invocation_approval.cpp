@@ -9,7 +9,7 @@
 
 #include "actors/errors.hpp"
 #include "actors/invocation.hpp"
-#include "actors/tool_library.hpp"
+#include "actors/tool_shelf.hpp"
 #include "protocol/approval_question.hpp"
 
 namespace bulkhead {
@@ -81,10 +81,6 @@ void invocation_state::ask_person() {
   if (approvals.empty()) {
     return;
   }
-  if (!request.observer) {
-    deny_unapproved("there is no client here that could ask");
-    return;
-  }
   if (++people_asked > most_people_asked) {
     deny_unapproved(fmt::format("{} questions in one run are enough", most_people_asked));
     return;
@@ -93,12 +89,10 @@ void invocation_state::ask_person() {
   report(fmt::format("waiting for a person's yes to {}/{}", wanted.what.server, wanted.what.tool));
   auto params = approval_question(wanted.what.server, wanted.what.tool, wanted.call.arguments,
                                   wanted.rule, wanted.changed);
-  self->request(request.observer, time_left() + 1s,
-                client_question{request.id, {}, "elicitation/create", params, deadline::at(due)})
-      .then([this](const std::string& result) { take_decision(result); },
-            [this](const caf::error& reason) {
-              deny_unapproved(from_caf(reason, "ask a person").message);
-            });
+  ask_client({}, "elicitation/create", std::move(params),
+             [this](const expected<std::string>& result) {
+               result ? take_decision(*result) : deny_unapproved(result.error().message);
+             });
 }
 
 void invocation_state::take_decision(const std::string& result) {
@@ -125,7 +119,7 @@ void invocation_state::approve(bool for_good) {
   auto& wanted = approvals.front();
   const auto& what = wanted.what;
   const auto* tool = find_tool(wanted.to->tools->all->tools, what.tool);
-  if (now != phase::running) {
+  if (now != phase::running || wanted.withdrawn) {
     deny_unapproved("the run is stopped");
     return;
   }
@@ -153,6 +147,10 @@ void invocation_state::deny_unapproved(const std::string& why) {
   }
   const auto& wanted = approvals.front();
   const auto& what = wanted.what;
+  if (wanted.withdrawn) {
+    approval_dealt_with();
+    return;
+  }
   refuse(wanted.call.id,
          {errc::denied,
           fmt::format("tool \"{}\" of \"{}\" needs a person's yes by policy: {}; {}{}; to allow "
@@ -163,6 +161,22 @@ void invocation_state::deny_unapproved(const std::string& why) {
                                      : "",
                       why, quoted(what.server + "/" + what.tool))});
   approval_dealt_with();
+}
+
+/// The code gave up on a call: nobody need be asked about it, and no yes to it counts any more.
+bool invocation_state::withdraw_approval(std::uint64_t id) {
+  auto is_it = [id](const approval& each) { return each.call.id == id && !each.withdrawn; };
+  auto found = std::find_if(approvals.begin(), approvals.end(), is_it);
+  if (found == approvals.end()) {
+    return false;
+  }
+  refuse(id, {errc::cancelled, "the code gave up on the call"});
+  if (approval_open && found == approvals.begin()) {
+    found->withdrawn = true;
+  } else {
+    approvals.erase(found);
+  }
+  return true;
 }
 
 void invocation_state::approval_dealt_with() {

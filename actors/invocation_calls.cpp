@@ -26,16 +26,11 @@ constexpr auto library_patience = 30s;
 /// Names told of what a run has.
 constexpr std::size_t most_names = 20;
 
-std::string to_text(const tool_progress& progress) {
-  auto text = progress.total > 0 ? fmt::format("{:g} of {:g}", progress.progress, progress.total)
-                                 : fmt::format("{:g}", progress.progress);
-  return progress.message.empty() ? text : fmt::format("{}, {}", text, progress.message);
-}
-
 } // namespace
 
 std::chrono::nanoseconds invocation_state::time_left() const {
-  return std::max<std::chrono::nanoseconds>(due - self->clock().now(), 1ms);
+  auto time = questions_open > 0 ? paused_since : self->clock().now();
+  return std::max<std::chrono::nanoseconds>(due - time, 1ms);
 }
 
 /// `room` holds the payload's memory until the sandbox has it, which charges what it queues itself.
@@ -101,7 +96,9 @@ void invocation_state::route(guest_call& call) {
   case guest_call_kind::list_servers: {
     std::vector<server_brief> briefs;
     for (const auto& [name, to] : links) {
-      briefs.push_back(to.brief);
+      if (to.named) {
+        briefs.push_back(to.brief);
+      }
     }
     respond(call.id, encode_servers(briefs));
     return;
@@ -114,6 +111,8 @@ void invocation_state::route(guest_call& call) {
   }
   if (auto* to = find_link(call.server)) {
     route_to(*to, call);
+  } else if (call.kind == guest_call_kind::query_tool_docs && may_know(call.server)) {
+    ask_library(std::move(call), {});
   } else {
     refuse_unknown_server(call);
   }
@@ -152,11 +151,19 @@ void invocation_state::refuse_unknown_server(const guest_call& call) {
 }
 
 void invocation_state::route_to(link& to, guest_call& call) {
+  if (to.now == link::state::ready && to.tools->documents->outdated.is_set()) {
+    to.now = link::state::unknown;
+  }
   if (to.now == link::state::unknown || to.now == link::state::connecting) {
     connect(to);
     to.waiting.push_back(std::move(call));
     return;
   }
+  serve(to, call);
+}
+
+/// Once it is known what the server has, or that it can't be known.
+void invocation_state::serve(link& to, guest_call& call) {
   if (to.now == link::state::failed) {
     refuse(call.id, to.failure);
     // The next call tries again: the client decides whether that is worth it.
@@ -175,6 +182,9 @@ void invocation_state::connect(link& to) {
     return;
   }
   to.now = link::state::connecting;
+  if (!std::exchange(to.named, true)) {
+    answer.servers.push_back(to.brief.name);
+  }
   self->request(context.registry, 10s, client_atom::value, to.brief.name)
       .then(
           [this, &to](const mcp_client_actor& client) {
@@ -224,7 +234,7 @@ void invocation_state::settle(link& to) {
     if (failed) {
       refuse(call.id, to.failure);
     } else {
-      route_to(to, call);
+      serve(to, call);
     }
   }
   if (failed && now == phase::running) {
@@ -233,7 +243,7 @@ void invocation_state::settle(link& to) {
   finish_searches();
 }
 
-void invocation_state::call_tool(link& to, guest_call& call) {
+void invocation_state::call_tool(link& to, guest_call& call, bool checked) {
   // Among all tools of the server, also those that policy hides: a denied one says so.
   const auto& server = to.brief.name;
   const auto* tool = find_tool(to.tools->all->tools, call.tool);
@@ -247,6 +257,9 @@ void invocation_state::call_tool(link& to, guest_call& call) {
   if (tool == nullptr) {
     // What was meant instead takes looking for.
     ask_library(std::move(call), {to.tools});
+    return;
+  }
+  if (!checked && !arguments_fit(to, *tool, call)) {
     return;
   }
   if (auto over = counted.take(rights.rules(), *context.rates, request.owner, server, tool->name,
@@ -267,10 +280,15 @@ void invocation_state::call_tool(link& to, guest_call& call) {
 void invocation_state::send_call(link& to, const std::string& tool, guest_call& call) {
   auto serial = context.env->next_serial();
   calls.emplace(call.id, outgoing{&to, tool, to.client, serial});
-  auto left = time_left();
+  // While the server asks the client, the call's clock stands still, too.
+  auto left = time_left() + context.env->bounds.question_time;
   answer_room room{budget};
-  tool_call what{
-      serial, tool, std::move(call.arguments), deadline::at(due), room, tool_caller_actor{self}};
+  tool_call what{serial,
+                 tool,
+                 std::move(call.arguments),
+                 deadline::at(self->clock().now() + time_left()),
+                 room,
+                 tool_caller_actor{self}};
   self->request(to.client, left + 1s, call_atom::value, std::move(what))
       .then(
           [this, id = call.id, room](std::string& result) {
@@ -283,40 +301,11 @@ void invocation_state::send_call(link& to, const std::string& tool, guest_call& 
           });
 }
 
-void invocation_state::tell_progress(const tool_progress& progress) {
-  for (const auto& [id, call] : calls) {
-    if (call.call == progress.call) {
-      report(fmt::format("{}/{}: {}", call.to->brief.name, call.tool, to_text(progress)));
-      return;
-    }
-  }
-}
-
-/// Only the server of a call that goes on may ask.
-caf::result<std::string> invocation_state::pass_on(server_question& question) {
-  auto asked_in = [&](const auto& entry) { return entry.second.call == question.call; };
-  auto found = std::find_if(calls.begin(), calls.end(), asked_in);
-  if (found == calls.end()) {
-    return to_caf(errc::closed, question.method + ": the call is over");
-  }
-  if (!request.observer) {
-    return to_caf(errc::unavailable, question.method + ": this run has no client to ask");
-  }
-  auto promise = self->make_response_promise<std::string>();
-  self->request(request.observer, time_left() + 1s,
-                client_question{request.id, found->second.to->brief.name,
-                                std::move(question.method), std::move(question.params),
-                                deadline::at(due)})
-      .then([promise](std::string& result) mutable { promise.deliver(std::move(result)); },
-            [promise](const caf::error& reason) mutable {
-              promise.deliver(to_caf(from_caf(reason, "ask the client")));
-            });
-  return promise;
-}
-
 /// A few questions at once; the library is there for all runs.
 void invocation_state::ask_library(guest_call call, std::vector<tool_shelf_ptr> among) {
-  questions.push_back({std::move(call), std::move(among), answer_room{budget}});
+  tool_question question{std::move(call), std::move(among), answer_room{budget}};
+  about_servers(question);
+  questions.push_back(std::move(question));
   next_question();
 }
 
@@ -354,59 +343,11 @@ std::string invocation_state::waited_for() const {
   for (const auto& [id, call] : calls) {
     what.push_back(fmt::format("tool \"{}\" of \"{}\"", call.tool, call.to->brief.name));
   }
-  if (approval_open) {
-    const auto& asked = approvals.front().what;
-    what.push_back(
-        fmt::format("a person's yes to tool \"{}\" of \"{}\"", asked.tool, asked.server));
-  }
   if (what.size() > most_told) {
     what.resize(most_told);
     what.back() = "others";
   }
   return fmt::format("{}", fmt::join(what, " and "));
-}
-
-void invocation_state::search(const guest_call& call) {
-  if (links.empty()) {
-    // An empty list would say that there is no such tool.
-    refuse(call.id,
-           {errc::not_found, "this run has no servers to search; pass servers=[…] to run_python "
-                             "with those that discovered_servers() tells"});
-    return;
-  }
-  if (!call.server.empty() && find_link(call.server) == nullptr) {
-    refuse_unknown_server(call);
-    return;
-  }
-  searches.push_back(call);
-  finish_searches();
-}
-
-void invocation_state::finish_searches() {
-  auto connecting = [](const auto& entry) { return entry.second.now == link::state::connecting; };
-  if (std::any_of(links.begin(), links.end(), connecting)) {
-    return;
-  }
-  for (const auto& call : std::exchange(searches, {})) {
-    std::vector<tool_shelf_ptr> known;
-    const error* failure = nullptr;
-    for (const auto& [name, to] : links) {
-      if (!call.server.empty() && !to.is_called(call.server)) {
-        continue;
-      }
-      if (to.tools) {
-        known.push_back(to.tools);
-      } else if (!to.failure.message.empty()) {
-        failure = &to.failure;
-      }
-    }
-    if (known.empty() && failure != nullptr) {
-      // An empty list would say that there is no such tool.
-      refuse(call.id, *failure);
-      continue;
-    }
-    ask_library(call, std::move(known));
-  }
 }
 
 } // namespace bulkhead

@@ -6,7 +6,7 @@
 #include <caf/all.hpp>
 
 #include "actors/invocation.hpp"
-#include "protocol/digest.hpp"
+#include "protocol/content_digest.hpp"
 #include "protocol/json_scan.hpp"
 
 namespace bulkhead {
@@ -106,7 +106,7 @@ void invocation_state::note_run() {
   ran.client = request.client;
   ran.client_version = request.client_version;
   if (request.session) {
-    ran.session = hex_digest(request.session->handle).substr(0, session_name);
+    ran.session = content_digest(request.session->handle).substr(0, session_name);
   }
   ran.servers = answer.servers;
   ran.duration_ms = answer.duration_ms;

@@ -5,7 +5,7 @@
 #include <caf/all.hpp>
 
 #include "actors/errors.hpp"
-#include "protocol/digest.hpp"
+#include "protocol/content_digest.hpp"
 
 namespace bulkhead {
 
@@ -75,7 +75,7 @@ void ledger_writer::record(ledger_call call) const {
 }
 
 ledger_text ledger_writer::kept(std::string_view text) const {
-  ledger_text result{hex_digest(text), text.size(), std::nullopt};
+  ledger_text result{content_digest(text), text.size(), std::nullopt};
   if (mode_ == ledger_mode::full && text.size() <= ledger_text_limit) {
     result.text = std::string{text};
   }

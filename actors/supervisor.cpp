@@ -43,6 +43,7 @@ void supervisor_state::start_all() {
   };
   using services = service_directory::services;
   add("process host", plan.start_processes, &services::processes);
+  add("HTTP host", plan.start_http, &services::http);
   add("volume manager", plan.start_volumes, &services::volumes);
   add("container runtime", plan.start_runtime, &services::runtime);
   add("client registry", plan.start_registry, &services::registry);

@@ -27,6 +27,8 @@ class service_directory {
 public:
   struct services {
     process_host_actor processes;
+    http_host_actor http;
+    credential_store_actor credentials; ///< null: there are no tokens
     volume_manager_actor volumes;
     container_runtime_actor runtime;
     client_registry_actor registry;
@@ -84,6 +86,7 @@ struct supervisor_plan {
   std::shared_ptr<service_directory> services;
   /// Each starts one actor anew; called in the order of the fields at start, alone at a restart.
   std::function<process_host_actor()> start_processes;
+  std::function<http_host_actor()> start_http;
   std::function<volume_manager_actor()> start_volumes;
   std::function<container_runtime_actor()> start_runtime;
   std::function<client_registry_actor()> start_registry;

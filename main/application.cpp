@@ -19,9 +19,12 @@
 #include "actors/artifact_store.hpp"
 #include "actors/client_registry.hpp"
 #include "actors/container_runtime.hpp"
+#include "actors/http_client.hpp"
+#include "actors/http_host.hpp"
 #include "actors/ledger.hpp"
 #include "actors/process_host.hpp"
 #include "actors/python_sessions.hpp"
+#include "actors/runtime_cache.hpp"
 #include "actors/tool_library.hpp"
 #include "actors/volume_manager.hpp"
 #include "main/configuration.hpp"
@@ -55,11 +58,6 @@ std::string random_hex(std::size_t bytes) {
 /// sandboxes, the servers and the I/O thread want the rest.
 std::size_t worker_count() {
   return std::clamp<std::size_t>(std::thread::hardware_concurrency() / 2, 1, 4);
-}
-
-std::string own_executable() {
-  std::error_code ignored;
-  return std::filesystem::read_symlink("/proc/self/exe", ignored).string();
 }
 
 environment_ptr make_environment(const account& who, const settings& config,
@@ -103,7 +101,8 @@ application::application(const account& who, const settings& config, instance_lo
                          stop_signal& stop, const std::string& runtime_dir,
                          const std::string& instance)
     : lock_{std::move(lock)}, env_{make_environment(who, config, runtime_dir, instance)},
-      catalogue_{std::make_shared<server_catalogue>(load_catalogue(config, who, env_->executable))},
+      catalogue_{std::make_shared<server_catalogue>(
+          load_configuration(config, who, env_->executable).catalogue)},
       io_{std::make_unique<io::io_thread>()}, services_{std::make_shared<service_directory>()},
       backlog_{std::make_shared<ledger_backlog>()}, failed_{std::make_shared<std::atomic<bool>>(
                                                         false)} {
@@ -111,6 +110,7 @@ application::application(const account& who, const settings& config, instance_lo
   config_.add_message_types<caf::id_block::bulkhead>();
   config_.add_message_types<caf::id_block::bulkhead_handles>();
   config_.add_message_types<caf::id_block::bulkhead_process_host>();
+  config_.add_message_types<caf::id_block::bulkhead_http>();
   // Idle workers sleep instead of polling.
   config_.set("scheduler.policy", caf::atom("sharing"));
   config_.set("scheduler.max-threads", worker_count());
@@ -136,6 +136,9 @@ supervisor_plan application::make_plan(stop_signal& stop) {
   plan.start_processes = [this]() -> process_host_actor {
     return system_->spawn(process_host, io_.get(), env_->bounds);
   };
+  plan.start_http = [this]() -> http_host_actor {
+    return system_->spawn(http_host, io_.get(), env_->variable);
+  };
   // It reads and writes files all the time, so it has a thread of its own.
   plan.start_volumes = [this]() -> volume_manager_actor {
     return system_->spawn<caf::detached>(volume_manager, env_);
@@ -157,7 +160,7 @@ supervisor_plan application::make_plan(stop_signal& stop) {
   };
   // Searches take processor time, so they don't take that of the workers.
   plan.start_library = [this]() -> tool_library_actor {
-    return system_->spawn<caf::detached>(tool_library);
+    return system_->spawn<caf::detached>(tool_library, env_, cache_folder(*env_) + "/documents");
   };
   // It waits for the disk.
   plan.start_store = [this]() -> artifact_store_actor {
@@ -211,6 +214,7 @@ application::~application() {
                                caf::actor_cast<caf::actor>(services_->get().registry),
                                caf::actor_cast<caf::actor>(services_->get().runtime),
                                caf::actor_cast<caf::actor>(services_->get().volumes),
+                               caf::actor_cast<caf::actor>(services_->get().http),
                                caf::actor_cast<caf::actor>(services_->get().processes)}) {
       self->send_exit(handle, caf::exit_reason::kill);
     }

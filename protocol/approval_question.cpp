@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "protocol/digest.hpp"
+#include "protocol/content_digest.hpp"
 #include "protocol/json_text.hpp"
 #include "protocol/printable.hpp"
 
@@ -33,7 +33,7 @@ std::string approval_question(std::string_view server, std::string_view tool,
                           shown(arguments, longest_arguments));
   if (arguments.size() > longest_arguments) {
     text += fmt::format("(Only the beginning of {} bytes is shown; their SHA-256 is {}.)\n",
-                        arguments.size(), hex_digest(arguments));
+                        arguments.size(), content_digest(arguments));
   }
   if (changed) {
     text += "It was approved once, but its definition has changed since.\n";

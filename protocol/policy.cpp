@@ -66,6 +66,24 @@ policy_verdict listed(const policy& rules, Names names) {
                      : fmt::format("not in the allow list of {}", *lists.begin())};
 }
 
+/// What the server's own entry says of a tool.
+policy_verdict filtered(const policy& rules, std::string_view server, std::string_view tool) {
+  auto found = rules.filters.find(server);
+  if (found == rules.filters.end()) {
+    return {};
+  }
+  const auto& [include, exclude] = found->second;
+  auto matches = [&](const std::string& pattern) { return glob_match(pattern, tool); };
+  auto excluded = std::find_if(exclude.begin(), exclude.end(), matches);
+  if (excluded != exclude.end()) {
+    return {false, "\"" + *excluded + "\" of excludeTools in the server's entry"};
+  }
+  if (include && std::none_of(include->begin(), include->end(), matches)) {
+    return {false, "not in includeTools of the server's entry"};
+  }
+  return {};
+}
+
 } // namespace
 
 bool glob_match(std::string_view glob, std::string_view text) {
@@ -130,7 +148,9 @@ policy_verdict allows_tool_name(const policy& rules, std::string_view server,
   if (const auto* denial = naming(rules.deny, server, tool)) {
     return {false, quoted("deny", *denial)};
   }
-  return listed(rules, [&](std::string_view pattern) { return names_tool(pattern, server, tool); });
+  auto verdict =
+      listed(rules, [&](std::string_view pattern) { return names_tool(pattern, server, tool); });
+  return verdict.allowed ? filtered(rules, server, tool) : verdict;
 }
 
 policy_verdict allows_tool(const policy& rules, std::string_view server,
@@ -139,15 +159,15 @@ policy_verdict allows_tool(const policy& rules, std::string_view server,
   if (!verdict.allowed) {
     return verdict;
   }
-  auto traits = traits_of(tool);
-  if (const auto* rule = naming(rules.read_only, server, tool.name); rule && !traits.read_only) {
+  if (const auto* rule = naming(rules.read_only, server, tool.name);
+      rule != nullptr && !traits_of(tool).read_only) {
     return {false, quoted("readOnly", *rule) + ", and the tool doesn't say of itself that it only "
                                                "reads (annotation readOnlyHint)"};
   }
   if (const auto* rule = naming(rules.confirm, server, tool.name)) {
     return {true, quoted("confirm", *rule), true};
   }
-  if (!rules.confirm_destructive.empty() && traits.destructive) {
+  if (!rules.confirm_destructive.empty() && traits_of(tool).destructive) {
     return {true,
             fmt::format("confirm rule \"destructive\"{}", place_of(rules.confirm_destructive)),
             true};

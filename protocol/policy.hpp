@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -30,9 +32,17 @@ struct policy_limit {
   friend bool operator==(const policy_limit&, const policy_limit&) = default;
 };
 
+/// What a server's own entry says of its tools, in globs on their raw names.
+struct tool_filter {
+  std::optional<std::vector<std::string>> include; ///< only these
+  std::vector<std::string> exclude;                ///< not these
+  friend bool operator==(const tool_filter&, const tool_filter&) = default;
+};
+
 /// Which servers and tools the user allows at all. Deny wins over allow. Without an allow list all
 /// is allowed that isn't denied; with one, only what it names; with several, only what each of them
-/// names. What several files say adds up, so that the stricter one wins.
+/// names. What several files say adds up, so that the stricter one wins. A server's filter narrows
+/// what is left.
 struct policy {
   std::vector<policy_pattern> allow;
   std::vector<policy_pattern> deny;
@@ -50,6 +60,7 @@ struct policy {
   std::vector<policy_limit> calls_per_minute = {};
   std::vector<policy_limit> calls_per_tool =
       {}; ///< of one run, those that a pattern names together
+  std::map<std::string, tool_filter, std::less<>> filters = {}; ///< by server, raw name
 
   bool only_listed() const { return !allow_files.empty() || !allow.empty(); }
   friend bool operator==(const policy&, const policy&) = default;

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "protocol/digest.hpp"
+#include "protocol/content_digest.hpp"
 #include "protocol/tool_documents.hpp"
 
 namespace bulkhead {
@@ -23,7 +23,7 @@ std::string text_of(const json& value) {
 
 std::string definition_digest(const tool_document& tool) {
   // As an array of texts, so that nothing can move from one to the next.
-  return hex_digest(
+  return content_digest(
       text_of(json::array({tool.name, tool.description, tool.input_schema, tool.annotations})));
 }
 

@@ -5,7 +5,7 @@
 
 #include "protocol/approval_question.hpp"
 #include "protocol/client_info.hpp"
-#include "protocol/digest.hpp"
+#include "protocol/content_digest.hpp"
 #include "protocol/json_rpc.hpp"
 #include "protocol/tool_documents.hpp"
 
@@ -25,8 +25,8 @@ tool_document example() {
 
 // The digests of "" and "abc", FIPS 180-2.
 TEST(digest, is_sha_256) {
-  EXPECT_EQ(hex_digest(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
-  EXPECT_EQ(hex_digest("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  EXPECT_EQ(content_digest(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+  EXPECT_EQ(content_digest("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 }
 
 TEST(tool_approval, the_definition_is_all_that_a_person_is_told) {
@@ -105,7 +105,7 @@ TEST(approval_question, is_bounded_and_says_so) {
   auto text = message_of("delete", large);
   EXPECT_LT(text.size(), 4'000U);
   EXPECT_NE(text.find("1000008 bytes"), std::string::npos) << text;
-  EXPECT_NE(text.find(hex_digest(large)), std::string::npos);
+  EXPECT_NE(text.find(content_digest(large)), std::string::npos);
 }
 
 TEST(approval_question, only_a_clear_yes_is_one) {
