@@ -255,6 +255,99 @@ print(json.dumps([attempt(lambda: call_tool_sync("asking", name, {})) for name i
 """), ["denied", "called"])
 
 
+class Asked(PolicyTest):
+    """A person's answers, by a client that can be asked."""
+
+    META = {"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}}}
+    CODE = TRY + """
+print(json.dumps([attempt(lambda: call_tool_sync("asking", "erase", {"item": number})) for number in range(%d)]))
+"""
+
+    def setUp(self):
+        for name in ("asking.calls", "asking.tools"):
+            if os.path.exists(self.world.path(name)):
+                os.unlink(self.world.path(name))
+        annotated(self.world, "asking")
+
+    def tearDown(self):
+        for arguments in (["approve", "--revoke", "asking/*"],):
+            self.world.command(*arguments)
+
+    def call(self, code, **more):
+        params = {"name": "run_python", "arguments": {"code": code, "servers": ["asking"]}, **more}
+        return self.client.request("tools/call", params, self.META).result(patience(90))
+
+    def answer_all(self, code, answers):
+        """The calls' outcomes, and the questions that were asked."""
+        asked, more = [], {}
+        while True:
+            result = self.call(code, **more)
+            if result["resultType"] == "complete":
+                return json.loads(result["structuredContent"]["stdout"]), asked
+            (key, question), = result["inputRequests"].items()
+            asked.append(question["params"]["message"])
+            more = {"requestState": result["requestState"], "inputResponses": {key: answers[len(asked) - 1]}}
+
+    @staticmethod
+    def yes(answer):
+        return {"action": "accept", "content": {"answer": answer}}
+
+    def test_once_is_once(self):
+        outcomes, asked = self.answer_all(self.CODE % 2, [self.yes("once"), self.yes("no")])
+        self.assertEqual(outcomes, ["called", "denied"])
+        self.assertIn('{"item":0}', asked[0])
+        self.assertIn('tool "erase" of your MCP server "asking"', asked[0])
+        self.assertEqual(self.calls_of("asking"), ["erase"])
+
+    def test_no_is_for_the_run(self):
+        outcomes, asked = self.answer_all(self.CODE % 3, [{"action": "decline"}])
+        self.assertEqual((outcomes, len(asked)), (["denied"] * 3, 1))
+        self.assertEqual(self.calls_of("asking"), [])
+
+    def test_always_is_for_the_definition(self):
+        outcomes, asked = self.answer_all(self.CODE % 3, [self.yes("always")])
+        self.assertEqual((outcomes, len(asked)), (["called"] * 3, 1))
+        self.assertEqual(self.call(self.CODE % 1)["resultType"], "complete")
+        self.assertIn(b"asking/erase", self.world.command("approve", "--list").stdout)
+        # Another process, which starts the server anew, sees another definition.
+        with open(self.world.path("asking.tools"), "w", encoding="utf-8") as file:
+            json.dump({"erase": {"description": "Erases everything else"}}, file)
+        done = self.world.command("run", "-", "--server", "asking", input=b"await mcp_asking.erase()", seconds=90)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"definition has changed since", done.stderr)
+        self.assertEqual(len(self.calls_of("asking")), 4)
+
+    def test_answers_that_nobody_was_asked_for(self):
+        """Given along with the call, under any name, or twice."""
+        code = self.CODE % 1
+        early = {key: self.yes("always") for key in ("", "elicitation-1", "bulkhead-1", "asking", "answer")}
+        asked = self.call(code, inputResponses=early)
+        self.assertEqual(asked["resultType"], "input_required")
+        self.assertEqual(self.calls_of("asking"), [])
+        (key, _), = asked["inputRequests"].items()
+        wrong = self.call(code, requestState=asked["requestState"], inputResponses={"other": self.yes("once")})
+        self.assertEqual((wrong["resultType"], self.calls_of("asking")), ("input_required", []))
+        back = {"requestState": wrong["requestState"], "inputResponses": {key: self.yes("once")}}
+        self.assertEqual(self.call(code, **back)["resultType"], "complete")
+        self.assertEqual(self.calls_of("asking"), ["erase"])
+        with self.assertRaises(RuntimeError):
+            self.call(code, **back)
+        self.assertEqual(self.calls_of("asking"), ["erase"])
+
+    def test_an_answer_after_the_end(self):
+        code = self.CODE % 1
+        params = {"name": "run_python", "arguments": {"code": code, "servers": ["asking"], "timeout": 1}}
+        asked = self.client.request("tools/call", params, self.META).result(patience(90))
+        self.assertEqual(asked["resultType"], "input_required")
+        client = self.world.client()
+        with self.assertRaises(RuntimeError):
+            # A state is its client's: nobody else can answer in its place.
+            client.request("tools/call", {**params, "requestState": asked["requestState"], "inputResponses": {
+                key: self.yes("once") for key in asked["inputRequests"]}}, self.META).result(patience(90))
+        self.assertEqual(self.calls_of("asking"), [])
+
+
 class Sessions(PolicyTest):
     def test_a_session_has_the_policy_too(self):
         reply = self.client.start_run("x = 1", ["guarded"], session="new")
