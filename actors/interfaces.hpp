@@ -221,9 +221,9 @@ using sandbox_actor = child_owner_actor::extend<
     /// Boots the container; answers when it waits for its run.
     caf::replies_to<boot_atom>::with<caf::ok_atom>,
     /// Hands the sandbox its run; the owner gets its events and gives each guest_output,
-    /// guest_call, guest_cancel, refused_call and guest_artifact back as credit. Boots the container if need be.
-    /// It is the only one, unless the run says that the interpreter is kept: then it waits for
-    /// another after `guest_done`.
+    /// guest_call, guest_cancel, refused_call and guest_artifact back as credit. Boots the
+    /// container if need be. It is the only one, unless the run says that the interpreter is kept:
+    /// then it waits for another after `guest_done`.
     caf::reacts_to<execute_atom, sandbox_run, sandbox_owner_actor>,
     /// The owner has dealt with that many events.
     caf::reacts_to<credit_atom, std::uint32_t>,
@@ -427,6 +427,7 @@ struct session_lease {
   sandbox_actor sandbox;               ///< where it lives; null: it has yet to be made
   bool reset = false;                  ///< the run is to begin in another, and end this one
   std::vector<std::string> loadable{}; ///< see session_claim
+  catalogue_ptr made_under = {};       ///< whose policy bounds the session; null: none does
   friend bool operator==(const session_lease&, const session_lease&) = default;
 };
 

@@ -70,6 +70,9 @@ void invocation_state::begin(const catalogue_ptr& all) {
   auto loadable = loadable_servers();
   servers.insert(servers.end(), loadable.begin(), loadable.end());
   rights = run_rights{catalogue->rules, std::move(servers)};
+  if (request.session && request.session->made_under) {
+    rights.narrow(request.session->made_under->rules);
+  }
   what = sandbox_run{request.id, std::move(request.code), {}, {}, budget,
                      {},         std::move(request.files)};
   if (request.session) {

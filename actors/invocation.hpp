@@ -14,6 +14,7 @@
 #include <caf/typed_event_based_actor.hpp>
 #include <caf/typed_response_promise.hpp>
 
+#include "actors/current_catalogue.hpp"
 #include "actors/environment.hpp"
 #include "actors/interfaces.hpp"
 #include "actors/ledger.hpp"
@@ -34,6 +35,8 @@ struct invocation_context {
   std::function<sandbox_actor(bool booted_will_do)> make_sandbox;
   /// Null: nothing is kept.
   artifact_store_actor store{};
+  /// What is configured while the run goes on; it can only take rights away. Null: nothing changes.
+  std::shared_ptr<current_catalogue> configured{};
   ledger_writer ledger{};
   /// Null: no tool has a stored approval.
   std::function<approval_store_actor()> approvals{};
@@ -136,6 +139,8 @@ struct invocation_state {
   void shelve(link& to, const documents_ptr& documents);
   void settle(link& to);
   link* find_link(std::string_view server);
+  policy_verdict may_call(std::string_view server, const tool_document& tool) const;
+  std::string withdrawn(std::string_view server, std::string_view tool) const;
   void refuse_unknown_server(const guest_call& call);
   void respond(std::uint64_t call, std::string payload, const answer_room& room = {});
   void refuse(std::uint64_t call, error reason);

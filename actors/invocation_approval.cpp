@@ -124,7 +124,7 @@ void invocation_state::approve(bool for_good) {
     return;
   }
   if (tool == nullptr || tool->name != what.tool || definition_digest(*tool) != what.definition ||
-      !rights.tool(what.server, *tool).allowed) {
+      !may_call(what.server, *tool).allowed) {
     deny_unapproved("its definition has changed while a person was asked");
     return;
   }

@@ -110,6 +110,10 @@ void invocation_state::route(guest_call& call) {
     break;
   }
   if (auto* to = find_link(call.server)) {
+    if (auto why = withdrawn(to->brief.name, call.tool); !why.empty()) {
+      refuse(call.id, {errc::denied, std::move(why)});
+      return;
+    }
     route_to(*to, call);
   } else if (call.kind == guest_call_kind::query_tool_docs && may_know(call.server)) {
     ask_library(std::move(call), {});
@@ -125,6 +129,43 @@ invocation_state::link* invocation_state::find_link(std::string_view server) {
     }
   }
   return nullptr;
+}
+
+/// Why a server that this run could call, or a tool of it, may no longer be used: the configuration
+/// has changed since the run began. Empty if it may. What is allowed only now stays out of reach.
+std::string invocation_state::withdrawn(std::string_view server, std::string_view tool) const {
+  auto now_configured = context.configured ? context.configured->get() : nullptr;
+  if (!now_configured || now_configured == catalogue) {
+    return {};
+  }
+  if (auto verdict = allows_server(now_configured->rules, server); !verdict.allowed) {
+    return fmt::format("server \"{}\" is denied by policy now: {}", server, verdict.rule);
+  }
+  if (now_configured->find(server) == nullptr) {
+    return fmt::format("server \"{}\" isn't configured any more", server);
+  }
+  auto verdict = allows_tool_name(now_configured->rules, server, tool);
+  return verdict.allowed || tool.empty()
+             ? std::string{}
+             : fmt::format("tool \"{}\" of \"{}\" is denied by policy now: {}", tool, server,
+                           verdict.rule);
+}
+
+/// What policy says of a call, and what it says now if it has changed since the run began, which
+/// can only take rights away.
+policy_verdict invocation_state::may_call(std::string_view server,
+                                          const tool_document& tool) const {
+  auto verdict = rights.tool(server, tool);
+  auto now_configured = context.configured ? context.configured->get() : nullptr;
+  if (!verdict.allowed || !now_configured || now_configured == catalogue) {
+    return verdict;
+  }
+  auto today = allows_tool(now_configured->rules, server, tool);
+  if (!today.allowed || (today.confirm && !verdict.confirm)) {
+    today.rule += ", as policy is now";
+    return today;
+  }
+  return verdict;
 }
 
 void invocation_state::refuse_unknown_server(const guest_call& call) {
@@ -247,7 +288,7 @@ void invocation_state::call_tool(link& to, guest_call& call, bool checked) {
   // Among all tools of the server, also those that policy hides: a denied one says so.
   const auto& server = to.brief.name;
   const auto* tool = find_tool(to.tools->all->tools, call.tool);
-  auto verdict = tool != nullptr ? rights.tool(server, *tool) : rights.tool_name(server, call.tool);
+  auto verdict = tool != nullptr ? may_call(server, *tool) : rights.tool_name(server, call.tool);
   note_tool(call.id, server, tool != nullptr ? tool->name : call.tool, verdict.rule);
   if (!verdict.allowed) {
     refuse(call.id, {errc::denied, fmt::format("tool \"{}\" of \"{}\" is denied by policy: {}",

@@ -272,6 +272,12 @@ void mcp_session_state::end() {
 
 mcp_session_impl_actor::behavior_type mcp_session_state::make_behavior() {
   self->set_down_handler([this](const caf::down_msg& down) { lost(down); });
+  if (context.configured) {
+    context.configured->tell(self->address());
+    self->attach_functor([configured = context.configured, address = self->address()](
+                             const caf::error&) { configured->forget(address); });
+    context.catalogue = [configured = context.configured] { return configured->get(); };
+  }
   return {
       [this](run_progress& step) {
         step.output ? wrote(step.run, step.message) : progressed(step.run, step.message);

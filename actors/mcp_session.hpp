@@ -14,6 +14,7 @@
 #include <caf/typed_event_based_actor.hpp>
 #include <caf/typed_response_promise.hpp>
 
+#include "actors/current_catalogue.hpp"
 #include "actors/environment.hpp"
 #include "actors/interfaces.hpp"
 #include "actors/ledger.hpp"
@@ -43,6 +44,8 @@ struct session_context {
   ledger_writer ledger{};
   /// The process has this client only: `environment::client` tells what it can be asked.
   bool only_client = false;
+  /// Who tells when `catalogue` gives another; null: nobody does.
+  std::shared_ptr<current_catalogue> configured{};
 };
 
 /// The session with the timers it sends itself.

@@ -166,7 +166,7 @@ void mcp_session_state::start_run(const rpc_message& message, const mcp_request&
                      runs[id].what.servers,
                      context.env->config.autoload ? context.catalogue->allowed_servers()
                                                   : std::vector<std::string>{},
-                     deadline::at(self->clock().now() + queue_wait)});
+                     deadline::at(self->clock().now() + queue_wait), context.catalogue()});
 }
 
 void mcp_session_state::claim_session(const std::string& id, session_claim claim) {

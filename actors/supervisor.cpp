@@ -280,12 +280,16 @@ run_starter make_run_starter(caf::actor_system& system, const environment_ptr& e
   };
   return [=, &system](const run_request& request) -> invocation_actor {
     auto all = services->get();
-    invocation_context context{
-        env,          all.registry,
-        all.library,  current(services, &service_directory::services::sessions),
-        make_sandbox, all.store,
-        ledger,       {},
-        rates};
+    invocation_context context{env,
+                               all.registry,
+                               all.library,
+                               current(services, &service_directory::services::sessions),
+                               make_sandbox,
+                               all.store,
+                               services->configured,
+                               ledger,
+                               {},
+                               rates};
     if (all.approvals) {
       context.approvals = current(services, &service_directory::services::approvals);
     }

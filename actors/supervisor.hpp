@@ -11,6 +11,7 @@
 #include <caf/typed_event_based_actor.hpp>
 #include <caf/typed_response_promise.hpp>
 
+#include "actors/current_catalogue.hpp"
 #include "actors/environment.hpp"
 #include "actors/interfaces.hpp"
 #include "actors/io/io_thread.hpp"
@@ -40,6 +41,9 @@ public:
     approval_store_actor approvals;
     sandbox_pool_actor pool; ///< null where none is configured
   };
+
+  /// What is configured now. Set before anything is started; null in tests that need none.
+  std::shared_ptr<current_catalogue> configured;
 
   /// Outlives the pools that fill it.
   const std::shared_ptr<sandbox_shelf> shelf = std::make_shared<sandbox_shelf>();

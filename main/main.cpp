@@ -91,7 +91,8 @@ void log_problems(application& app) {
   for (const auto& remark : app.env()->config.remarks) {
     log.warn("{}", remark);
   }
-  for (const auto& problem : app.catalogue()->problems) {
+  auto configured = app.catalogue();
+  for (const auto& problem : configured->problems) {
     log.log(problem.kind == problem_kind::error ? spdlog::level::warn : spdlog::level::info, "{}",
             to_text(problem));
   }

@@ -73,7 +73,7 @@ std::optional<std::vector<listed_server>> list_servers(application& app, stop_si
                                                        bool tools) {
   auto fetcher = std::make_shared<tool_fetcher>();
   fetcher->catalogue = app.catalogue();
-  for (const auto& entry : app.catalogue()->servers) {
+  for (const auto& entry : fetcher->catalogue->servers) {
     fetcher->servers.push_back({&entry, nullptr, {}});
   }
   if (tools) {
@@ -248,7 +248,8 @@ std::string as_text(const server_catalogue& catalogue, const std::vector<listed_
 } // namespace
 
 int show_servers(application& app, stop_signal& stop, const command_line& line, int out) {
-  const auto& catalogue = *app.catalogue();
+  auto configured = app.catalogue();
+  const auto& catalogue = *configured;
   auto servers = list_servers(app, stop, line.tools);
   if (!servers) {
     complain("interrupted");

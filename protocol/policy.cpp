@@ -223,6 +223,21 @@ run_rights::run_rights(policy rules, std::vector<std::string> servers)
   servers_.erase(std::unique(servers_.begin(), servers_.end()), servers_.end());
 }
 
+void run_rights::narrow(policy rules) {
+  if (rules == rules_) {
+    return;
+  }
+  auto add = [&](std::vector<policy_limit> policy::*limits) {
+    (rules_.*limits).insert((rules_.*limits).end(), (rules.*limits).begin(), (rules.*limits).end());
+  };
+  add(&policy::calls_per_run);
+  add(&policy::calls_per_minute);
+  add(&policy::calls_per_tool);
+  std::erase_if(servers_,
+                [&](const std::string& name) { return !allows_server(rules, name).allowed; });
+  bounds_.push_back(std::move(rules));
+}
+
 policy_verdict run_rights::server(std::string_view name) const {
   if (auto verdict = allows_server(rules_, name); !verdict.allowed) {
     return verdict;
@@ -233,14 +248,31 @@ policy_verdict run_rights::server(std::string_view name) const {
   return {};
 }
 
-policy_verdict run_rights::tool(std::string_view server_name, const tool_document& tool) const {
+/// Of the verdicts that `ask` gives for each policy.
+template <class Ask>
+policy_verdict run_rights::strictest(std::string_view server_name, Ask ask) const {
   auto verdict = server(server_name);
-  return verdict.allowed ? allows_tool(rules_, server_name, tool) : verdict;
+  if (!verdict.allowed) {
+    return verdict;
+  }
+  verdict = ask(rules_);
+  for (const auto& rules : bounds_) {
+    auto other = ask(rules);
+    if (verdict.allowed && (!other.allowed || (other.confirm && !verdict.confirm))) {
+      verdict = std::move(other);
+    }
+  }
+  return verdict;
+}
+
+policy_verdict run_rights::tool(std::string_view server_name, const tool_document& tool) const {
+  return strictest(server_name,
+                   [&](const policy& rules) { return allows_tool(rules, server_name, tool); });
 }
 
 policy_verdict run_rights::tool_name(std::string_view server_name, std::string_view tool) const {
-  auto verdict = server(server_name);
-  return verdict.allowed ? allows_tool_name(rules_, server_name, tool) : verdict;
+  return strictest(server_name,
+                   [&](const policy& rules) { return allows_tool_name(rules, server_name, tool); });
 }
 
 } // namespace bulkhead

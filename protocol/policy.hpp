@@ -114,8 +114,12 @@ public:
   /// `servers`: the raw names the run asked for, known to exist.
   run_rights(policy rules, std::vector<std::string> servers);
 
+  /// From now on only what these rules allow, too.
+  void narrow(policy rules);
+
   /// The servers this run may use, raw names, sorted.
   const std::vector<std::string>& servers() const { return servers_; }
+  /// With the limits of all that narrows them.
   const policy& rules() const { return rules_; }
 
   policy_verdict server(std::string_view name) const;
@@ -124,7 +128,11 @@ public:
   policy_verdict tool_name(std::string_view server, std::string_view tool) const;
 
 private:
+  template <class Ask>
+  policy_verdict strictest(std::string_view server, Ask ask) const;
+
   policy rules_;
+  std::vector<policy> bounds_; ///< each of which must allow it, too
   std::vector<std::string> servers_;
 };
 

@@ -105,6 +105,7 @@ struct server_catalogue {
 
   /// The raw names of those that policy allows.
   std::vector<std::string> allowed_servers() const;
+  friend bool operator==(const server_catalogue&, const server_catalogue&) = default;
 };
 
 /// What is known of another program's files besides their translation.
