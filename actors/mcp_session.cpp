@@ -195,6 +195,7 @@ void mcp_session_state::initialize(const rpc_message& message, const mcp_request
   }
   ready = false;
   revision = negotiate_revision(*requested);
+  client = read_client_info(request);
   context.env->log->debug("session: initialize, revision {} asked, {} spoken", *requested,
                           revision);
   abilities = read_client_abilities(request.find("capabilities"), revision);
@@ -275,6 +276,7 @@ mcp_session_impl_actor::behavior_type mcp_session_state::make_behavior() {
     context.configured->tell(self->address());
     self->attach_functor([configured = context.configured, address = self->address()](
                              const caf::error&) { configured->forget(address); });
+    context.catalogue = [configured = context.configured] { return configured->get(); };
   }
   return {
       [this](run_progress& step) {

@@ -17,9 +17,11 @@
 #include "actors/current_catalogue.hpp"
 #include "actors/environment.hpp"
 #include "actors/interfaces.hpp"
+#include "actors/ledger.hpp"
 #include "actors/memory_budget.hpp"
 #include "actors/run_request.hpp"
 #include "protocol/client_abilities.hpp"
+#include "protocol/client_info.hpp"
 #include "protocol/client_questions.hpp"
 #include "protocol/mcp_prompts.hpp"
 #include "protocol/mcp_request.hpp"
@@ -39,9 +41,10 @@ struct session_context {
   /// Gives what keeps artifacts and outputs, as it is when asked.
   std::function<artifact_store_actor()> store{};
   std::string owner = "local"; ///< of what this client's runs leave, and of its sessions
+  ledger_writer ledger{};
   /// The process has this client only: `environment::client` tells what it can be asked.
   bool only_client = false;
-  /// Who tells of another catalogue; null: it stays as it is.
+  /// Who tells when `catalogue` gives another; null: nobody does.
   std::shared_ptr<current_catalogue> configured{};
 };
 
@@ -163,6 +166,7 @@ struct mcp_session_state {
   void progressed(const std::string& run, std::string_view message);
   void wrote(const std::string& run, const std::string& text);
   void log_end(const run_in_flight& run, const run_answer& answer);
+  void note_unfinished(const run_in_flight& run, const run_answer& answer);
   void cancel_run(std::map<std::string, run_in_flight>::iterator run);
   void tick();
   void schedule_tick();
@@ -207,6 +211,7 @@ struct mcp_session_state {
   std::optional<log_severity> log_level; ///< set by `logging/setLevel`
   client_abilities abilities;            ///< of a legacy client, as it said in `initialize`
   bool modern_seen = false;
+  client_info client;                                             ///< as `initialize` told it
   std::map<std::string, run_in_flight> runs;                      ///< by the run's id
   std::map<std::string, std::string, std::less<>> requests;       ///< request id to run id
   std::map<std::string, subscription, std::less<>> subscriptions; ///< by request id

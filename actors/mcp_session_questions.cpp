@@ -88,7 +88,8 @@ caf::result<std::string> mcp_session_state::ask(client_question& asked) {
     return to_caf(errc::timeout, asked.method + ": there is no time left to ask the client");
   }
   auto& run = runs[asked.run];
-  if (auto known = run.early.extract(asked.key)) {
+  // A question of our own has no name before it is asked: only a person who saw it can answer it.
+  if (auto known = run.early.extract(asked.key); known && !asked.key.empty()) {
     if (auto sound = check_client_result(asked.method, known.mapped()); !sound) {
       return to_caf(sound.error());
     }

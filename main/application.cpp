@@ -15,12 +15,14 @@
 #include <fmt/format.h>
 
 #include "actors/admission.hpp"
+#include "actors/approval_store.hpp"
 #include "actors/artifact_store.hpp"
 #include "actors/client_registry.hpp"
 #include "actors/container_runtime.hpp"
 #include "actors/credential_store.hpp"
 #include "actors/http_client.hpp"
 #include "actors/http_host.hpp"
+#include "actors/ledger.hpp"
 #include "actors/process_host.hpp"
 #include "actors/python_sessions.hpp"
 #include "actors/runtime_cache.hpp"
@@ -101,7 +103,8 @@ application::application(const account& who, const settings& config, instance_lo
                          const std::string& instance)
     : lock_{std::move(lock)}, env_{make_environment(who, config, runtime_dir, instance)}, who_{who},
       io_{std::make_unique<io::io_thread>()}, services_{std::make_shared<service_directory>()},
-      failed_{std::make_shared<std::atomic<bool>>(false)} {
+      backlog_{std::make_shared<ledger_backlog>()}, failed_{std::make_shared<std::atomic<bool>>(
+                                                        false)} {
   read_configuration();
   services_->configured = configured_;
   io_->adopt_orphans();
@@ -114,13 +117,17 @@ application::application(const account& who, const settings& config, instance_lo
   config_.set("scheduler.max-threads", worker_count());
   // An actor with a full mailbox lets others have the worker now and then.
   config_.set("scheduler.max-throughput", messages_at_a_time);
+  if (config.ledger != ledger_mode::off) {
+    ledger_ = ledger_writer{current(services_, &service_directory::services::ledger), backlog_,
+                            config.ledger};
+  }
   system_ = std::make_unique<caf::actor_system>(config_);
   supervisor_ = system_->spawn(supervisor, make_plan(stop));
   caf::scoped_actor self{*system_};
   self->request(supervisor_, stop_budget, ensure_atom::value)
       .receive([](caf::ok_atom) {},
                [](const caf::error& reason) { throw std::runtime_error{caf::to_string(reason)}; });
-  starter_ = make_run_starter(*system_, env_, services_, supervisor_);
+  starter_ = make_run_starter(*system_, env_, services_, supervisor_, ledger_);
 }
 
 void application::read_configuration() {
@@ -195,6 +202,14 @@ supervisor_plan application::make_plan(stop_signal& stop) {
   plan.start_store = [this]() -> artifact_store_actor {
     return system_->spawn<caf::detached>(artifact_store, env_);
   };
+  if (env_->config.ledger != ledger_mode::off) {
+    plan.start_ledger = [this]() -> ledger_actor {
+      return system_->spawn<caf::detached>(bulkhead::ledger, env_, backlog_);
+    };
+  }
+  plan.start_approvals = [this]() -> approval_store_actor {
+    return system_->spawn<caf::detached>(approval_store, env_);
+  };
   plan.start_admission = [this]() -> admission_actor { return system_->spawn(admission, env_); };
   plan.start_sessions = [this]() -> python_sessions_actor {
     return system_->spawn(python_sessions, env_);
@@ -231,6 +246,8 @@ application::~application() {
                  });
     for (const auto& handle : {caf::actor_cast<caf::actor>(supervisor_),
                                caf::actor_cast<caf::actor>(services_->get().sessions),
+                               caf::actor_cast<caf::actor>(services_->get().ledger),
+                               caf::actor_cast<caf::actor>(services_->get().approvals),
                                caf::actor_cast<caf::actor>(services_->get().admission),
                                caf::actor_cast<caf::actor>(services_->get().store),
                                caf::actor_cast<caf::actor>(services_->get().library),
