@@ -234,6 +234,7 @@ TEST_F(http_listener, malformed_requests_are_bad_requests) {
            "2\r\n\r\nab",
            "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999999999999\r\n\r\n",
            "POST /mcp HTTP/1.1\r\nHost : localhost\r\n\r\n",
+           "POST /mcp HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: gzip, chunked\r\n\r\n",
            "POST /mcp HTTP/1.1\r\nno colon here\r\n\r\n",
            "POST /mcp HTTP/1.1\r\nHost: local\x01host\r\n\r\n",
        }) {
