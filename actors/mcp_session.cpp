@@ -117,6 +117,8 @@ void mcp_session_state::dispatch(const rpc_message& message, const mcp_request& 
   bool handshake = message.method == "initialize" || message.method == "ping";
   if (!request.modern && modern_seen && revision.empty() && !handshake) {
     refuse(message.id, missing_protocol_version());
+  } else if (context.served && dispatch_served(message, request)) {
+    return;
   } else if (message.method == "tools/call") {
     call_tool(message, request);
   } else if (message.method == "resources/read") {
@@ -297,6 +299,7 @@ mcp_session_impl_actor::behavior_type mcp_session_state::make_behavior() {
       [this](tick_atom) { tick(); },
       [this](tick_atom, std::uint64_t question) { question_due(question); },
       [this](tick_atom, run_atom, const std::string& run) { put_to_client(run); },
+      [this](tick_atom, call_atom, const std::string& run) { step_served(run); },
       [this](tick_atom, end_atom, const std::string& state) { kept.erase(state); },
   };
 }
@@ -308,6 +311,10 @@ mcp_session(mcp_session_impl_actor::stateful_pointer<mcp_session_state> self,
   state.tool = run_python_definition(context.env->config);
   state.context = std::move(context);
   state.out = std::move(out);
+  if (state.context.served) {
+    state.lists.tools = true;
+    state.lists.prompts = true;
+  }
   return state.make_behavior();
 }
 

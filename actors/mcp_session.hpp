@@ -27,6 +27,7 @@
 #include "protocol/mcp_request.hpp"
 #include "protocol/mcp_server.hpp"
 #include "protocol/run_python.hpp"
+#include "protocol/served_things.hpp"
 #include "protocol/subscriptions.hpp"
 
 namespace bulkhead {
@@ -42,6 +43,11 @@ struct session_context {
   std::function<artifact_store_actor()> store{};
   std::string owner = "local"; ///< of what this client's runs leave, and of its sessions
   ledger_writer ledger{};
+  /// What is served besides; null: nothing, as always but in tests.
+  std::shared_ptr<const served_things> served{};
+  /// Has the client come back for the rest of what is said about a request (JSON id); null: the
+  /// transport has no way back.
+  std::function<void(const std::string& request)> break_off{};
   /// The process has this client only: `environment::client` tells what it can be asked.
   bool only_client = false;
   /// Who tells when `catalogue` gives another; null: nobody does.
@@ -55,6 +61,8 @@ using mcp_session_impl_actor =
                               caf::reacts_to<tick_atom, std::uint64_t>,
                               /// What a run has asked by now is put to the client.
                               caf::reacts_to<tick_atom, run_atom, std::string>,
+                              /// A served thing's call has paused long enough.
+                              caf::reacts_to<tick_atom, call_atom, std::string>,
                               /// An answer that nobody has come back for is dropped.
                               caf::reacts_to<tick_atom, end_atom, std::string>>;
 
@@ -109,6 +117,13 @@ struct mcp_session_state {
     caf::typed_response_promise<std::string> promise;
   };
 
+  /// A call of something served besides.
+  struct served_run {
+    served_call call;
+    bool rested = false;   ///< the pause before its next step is over
+    std::size_t asked = 0; ///< questions that the client has yet to answer
+  };
+
   /// The answer of a run that ended while it waited for the client to come back.
   struct kept_answer {
     std::size_t digest = 0;
@@ -148,6 +163,18 @@ struct mcp_session_state {
   void get_prompt(const rpc_message& message, const mcp_request& request);
   void complete(const rpc_message& message, const mcp_request& request);
   void complete_resource(const rpc_message& message, completion_request asked, answer_form form);
+
+  // What is served besides (mcp_session_served.cpp).
+  bool dispatch_served(const rpc_message& message, const mcp_request& request);
+  bool list_served(const rpc_message& message, const mcp_request& request);
+  bool use_served_resource(const rpc_message& message, const mcp_request& request);
+  void call_served(const rpc_message& message, const mcp_request& request, std::string name);
+  void step_served(const std::string& run);
+  void take_step(const std::string& run, served_step step);
+  void ask_served(const std::string& run, const std::vector<input_request>& questions);
+  void answered_served(const std::string& run, const std::string& key, std::string answer,
+                       bool refused);
+  void finish_served(const std::string& run, served_step step);
 
   // Runs (mcp_session_runs.cpp).
   void call_tool(const rpc_message& message, const mcp_request& request);
@@ -222,6 +249,7 @@ struct mcp_session_state {
   std::map<std::string, std::string, std::less<>> states; ///< `requestState` to run id
   std::map<std::string, kept_answer, std::less<>> kept;   ///< by `requestState`
   std::uint64_t last_question = 0;
+  std::map<std::string, served_run> served; ///< by run id
   bool ticking = false;
   std::chrono::steady_clock::time_point stop_due;
   std::vector<caf::typed_response_promise<caf::ok_atom>> stopping;
