@@ -294,7 +294,11 @@ mcp_session_impl_actor::behavior_type mcp_session_state::make_behavior() {
           refuse({}, {rpc_code::invalid_request, std::move(reason.message), {}});
         }
       },
-      [this](catalogue_atom) { tell_updated(std::string{capabilities_uri}); },
+      [this](catalogue_atom) {
+        tell_updated(std::string{capabilities_uri});
+        // For clients that don't subscribe, but keep what they have read.
+        tell_changed(&changing_lists::resources);
+      },
       [this](stop_atom) { return stop(); },
       [this](tick_atom) { tick(); },
       [this](tick_atom, std::uint64_t question) { question_due(question); },

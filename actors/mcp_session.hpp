@@ -201,6 +201,8 @@ struct mcp_session_state {
   // What runs ask of the client (mcp_session_questions.cpp).
   caf::result<std::string> ask(client_question& question);
   std::optional<error> why_not_ask(const client_question& question) const;
+  std::string key_for(run_in_flight& run, const question& which, std::string key) const;
+  void gather(run_in_flight& run);
   void put_to_client(const std::string& run);
   void ask_by_request(question& which, const std::string& request);
   void take_response(const rpc_message& message);
@@ -210,6 +212,7 @@ struct mcp_session_state {
   void withdraw(const question& which, std::string_view reason);
   void question_due(std::uint64_t serial);
   void come_back(const rpc_message& message, const mcp_request& request, input_responses back);
+  void take_answers(run_in_flight& run, input_responses& back);
   std::optional<rpc_refusal> refuse_return(const std::string& run, std::size_t digest,
                                            const input_responses& back) const;
   void keep_answer(run_in_flight& run, std::string result);
