@@ -6,7 +6,7 @@ import json
 import os
 import unittest
 
-from host import account, is_root, patience, read
+from host import account, is_root, patience, read, wait_until
 from world import PYTHON, BulkheadTest, World, inside
 
 READS = {"annotations": {"readOnlyHint": True}}
@@ -443,6 +443,70 @@ for folder, folders, files in os.walk("/"):
 
 
 class Narrowed(unittest.TestCase):
+    """Policy that becomes another while there are sessions and runs."""
+
+    CALL = TRY + """
+print(json.dumps([attempt(lambda: call_tool_sync("guarded", name, {})) for name in ("update", "read_item")]))
+"""
+
+    def setUp(self):
+        self.world = World(all_servers, RULES)
+        self.client = self.world.client()
+
+    def tearDown(self):
+        self.world.close()
+
+    def configure(self, **rules):
+        """One more file; it is there at once, whole, and the account's."""
+        path = self.world.path("more.json")
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump({"policy": rules}, file)
+        if is_root():
+            os.chown(path, account().pw_uid, account().pw_gid)
+        os.rename(path, os.path.join(self.world.state, "more.json"))
+
+    def run_in(self, session, code=CALL):
+        answer = self.client.start_run(code, ["guarded"], session=session).result(patience(90))["structuredContent"]
+        self.assertEqual(answer["status"], "success", answer)
+        return answer["session"], json.loads(answer["stdout"])
+
+    def becomes(self, session, wanted):
+        wait_until(lambda: self.run_in(session)[1] == wanted, 30, f"calls end with {wanted}")
+
+    def test_a_session_made_before(self):
+        session, outcomes = self.run_in("new")
+        self.assertEqual(outcomes, ["called", "called"])
+        self.configure(readOnly=True)
+        self.becomes(session, ["denied", "called"])
+        self.configure(deny=["guarded/read_*"])
+        self.becomes(session, ["called", "denied"])
+
+    def test_a_session_made_under_a_stricter_policy_stays_within_it(self):
+        self.configure(deny=["guarded/update"])
+        wait_until(lambda: self.run_in("new")[1] == ["denied", "called"], 30, "the policy is in force")
+        session, _ = self.run_in("new")
+        self.configure()
+        wait_until(lambda: self.run_in("new")[1] == ["called", "called"], 30, "the policy is wide again")
+        self.assertEqual(self.run_in(session)[1], ["denied", "called"])
+
+    def test_a_run_that_goes_on(self):
+        code = TRY + """
+import time
+until = time.monotonic() + 60
+first = attempt(lambda: call_tool_sync("guarded", "update", {}))
+print("begun", flush=True)
+while (now := attempt(lambda: call_tool_sync("guarded", "update", {}))) == "called" and time.monotonic() < until:
+    time.sleep(0.1)
+print(json.dumps([first, now]))
+"""
+        reply = self.client.start_run(code, ["guarded"], timeout=100)
+        wait_until(lambda: self.world.recorded("guarded.calls"), 60, "it calls")
+        self.configure(readOnly=["guarded"])
+        answer = reply.result(patience(90))["structuredContent"]
+        self.assertEqual(answer["stdout"].splitlines()[1], '["called", "denied"]', answer)
+
+
+class Strictest(unittest.TestCase):
     def test_several_files_are_as_strict_as_the_strictest(self):
         world = World(all_servers, {"allow": ["guarded", "reader"]})
         try:
