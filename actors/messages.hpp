@@ -140,6 +140,9 @@ struct sandbox_run {
   friend bool operator==(const sandbox_run&, const sandbox_run&) = default;
 };
 
+struct server_catalogue;
+using catalogue_ptr = std::shared_ptr<const server_catalogue>;
+
 /// Asks for a session's interpreter for one run.
 struct session_claim {
   std::string owner;  ///< whose session it is; others can't claim it
@@ -149,6 +152,9 @@ struct session_claim {
       servers; ///< raw names; a session that exists has its own, none means these
   std::vector<std::string> loadable; ///< a new session's: it may call them besides, on first use
   deadline due;                      ///< until when to wait while others run in it
+  /// What is configured; its policy bounds a session made now for as long as it lives. Null:
+  /// nothing does. Stays within the process.
+  catalogue_ptr made_under{};
   friend bool operator==(const session_claim&, const session_claim&) = default;
 };
 
@@ -305,6 +311,7 @@ struct client_question {
   std::string method; ///< elicitation/create, sampling/createMessage
   std::string params; ///< scanned JSON object
   deadline due;
+  std::string key{}; ///< its name in a result that asks for more; empty: one is made
   friend bool operator==(const client_question&, const client_question&) = default;
 };
 
@@ -319,7 +326,6 @@ struct client_status {
 };
 
 using documents_ptr = std::shared_ptr<const server_documents>;
-using catalogue_ptr = std::shared_ptr<const server_catalogue>;
 
 struct tool_shelf;
 using tool_shelf_ptr = std::shared_ptr<const tool_shelf>;
@@ -460,7 +466,7 @@ auto inspect(I& f, server_question& x) {
 }
 template <class I>
 auto inspect(I& f, client_question& x) {
-  return f(x.run, x.server, x.method, x.params, x.due);
+  return f(x.run, x.server, x.method, x.params, x.due, x.key);
 }
 template <class I>
 auto inspect(I& f, client_status& x) {
