@@ -16,7 +16,7 @@ import many_servers
 FIRST = 5
 QUESTIONS_TO_ANSWER = 50
 HOSTILE = [
-    {"name": 'x"""\nimport os', "description": '"""\n\'\'\'\\\nos.system("x") # \x1b[31m \u202e \u2028',
+    {"name": 'x"""; import os', "description": '"""\n\'\'\'\\\nos.system("x") # \x1b[31m \u202e \u2028',
      "inputSchema": {"type": "object", "properties": {
          'a"):\n  x': {"type": "string", "enum": ['"\n', "'"]}, "others": {}, "class": {"type": "integer"},
          "__debug__": {}, "ok": {"type": ["array", "null"], "items": {"type": "string"}}},
@@ -107,12 +107,13 @@ class ManyServers(DiscoveryTest):
         self.assertEqual(len(self.starts()), before, "a search starts no server")
 
     def test_what_is_found_can_be_called_as_it_says(self):
-        ((server, name, hint), *_), note = self.search("report a bug in the repository")
-        self.assertEqual((server, name, note), ("github", "create_issue", None))
-        self.assertEqual(hint, 'pass servers=["github"] to run_python')
+        found, note = self.search("report a bug in the repository")
+        self.assertIn(["github", "create_issue", 'pass servers=["github"] to run_python'], found)
+        self.assertIsNone(note)
         answer = self.run_well("await mcp_github.create_issue(title='x')", ["github"])
         self.assertEqual(answer["result"], "create_issue")
-        self.assertEqual(self.search("report a bug in the repository", ["github"])[0][0][2], None)
+        self.assertIn(["github", "create_issue", None],
+                      self.search("report a bug in the repository", ["github"])[0])
 
 
 class FewServers(DiscoveryTest):
@@ -164,8 +165,9 @@ class FewServers(DiscoveryTest):
 
     def test_3_policy_holds_for_what_is_kept(self):
         self.run_well("dir(mcp_paint)", ["paint"])
-        self.assertEqual(self.search("set the fence on fire", limit=50)[0], [
-            each for each in self.search("set the fence on fire", limit=50)[0] if each[1] != "burn_fence"])
+        found, _ = self.search("set the fence on fire", limit=50)
+        self.assertIn("paint_fence", [each[1] for each in found])
+        self.assertNotIn("burn_fence", [each[1] for each in found])
         for expression in ("search_tool_docs('safe', server='vault')", "query_tool_docs('vault')",
                            "query_tool_docs('paint', 'burn_fence')", "tool_stubs('vault')"):
             answer = self.run_well(f"""
