@@ -176,7 +176,7 @@ CLI::App* add_import(CLI::App& servers, command_line& result) {
   auto* link = import->add_flag("--link", result.link,
                                 "Read its files anew whenever they change, those of a project only "
                                 "as approved");
-  import->add_flag("--copy", "Copy them into a file of the state folder (the default)")
+  import->add_flag("--copy", result.copy, "Copy them into a file of the state folder (the default)")
       ->excludes(link);
   import->add_flag("--yes", result.yes, "Don't ask");
   import->add_flag("--dry-run", result.dry_run, "Only show what would be taken over");

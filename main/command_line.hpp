@@ -48,6 +48,7 @@ struct command_line {
   std::string import_host; ///< the name of an mcp_host
   std::string project;     ///< a folder, or empty
   bool link = false;
+  bool copy = false; ///< which is what happens without `link`
   bool yes = false;
   bool dry_run = false;
 
