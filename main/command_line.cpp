@@ -31,6 +31,7 @@ constexpr const char* examples = R"(Examples:
   bulkhead run --server files job.py    let the code call the MCP server "files"
   bulkhead doctor                       what is enforced on this machine, and what to do
   bulkhead servers --tools              which MCP servers and tools were found
+  bulkhead servers --stubs files        the tools of one as Python type stubs
   bulkhead approve github/delete_repo   allow a tool that policy wants a person's yes for
   bulkhead ledger --calls --since 2h    which tools were called, and how that ended
   bulkhead login issues                 log in to the MCP server "issues" by OAuth
@@ -235,6 +236,9 @@ command_line parse_command_line(int argc, char** argv, int out) {
   auto* servers =
       app.add_subcommand("servers", "Show the MCP servers found, from where, and errors");
   servers->add_flag("--tools", result.tools, "Start each server and list its tools");
+  servers->add_flag("--stubs", result.stubs,
+                    "Start them and print their tools as Python type stubs (.pyi)");
+  servers->add_option("NAME", result.only_server, "Only this server");
   servers->add_flag("--json", result.json, "As JSON");
   servers->require_subcommand(0, 1);
   auto* import = add_import(*servers, result);

@@ -74,6 +74,10 @@ struct command_line {
   bool sweep = false;
   bool tools = false;
 
+  // servers
+  bool stubs = false;
+  std::string only_server; ///< raw name or alias; empty: all
+
   // conformance-server
   enum class http_access {
     token,    ///< who has the token that is printed
