@@ -170,7 +170,7 @@ mcp_client_impl_actor::behavior_type mcp_client_state::make_behavior() {
 
 mcp_client_impl_actor::behavior_type
 mcp_client(mcp_client_impl_actor::stateful_pointer<mcp_client_state> self, environment_ptr env,
-           process_host_actor processes, server_entry entry) {
+           child_host_actor processes, server_entry entry) {
   auto& state = self->state;
   state.env = std::move(env);
   state.processes = std::move(processes);

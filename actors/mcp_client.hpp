@@ -25,7 +25,7 @@
 namespace bulkhead {
 
 /// The client with its own timer.
-using mcp_client_impl_actor = mcp_client_actor::extend_with<child_owner_actor>::extend<
+using mcp_client_impl_actor = mcp_client_actor::extend_with<server_owner_actor>::extend<
     /// Something may be due.
     caf::reacts_to<tick_atom>>;
 
@@ -150,7 +150,7 @@ struct mcp_client_state {
 
   mcp_client_impl_actor::pointer self;
   environment_ptr env;
-  process_host_actor processes;
+  child_host_actor processes;
   server_entry entry;
 
   phase current = phase::idle;
@@ -202,6 +202,6 @@ struct mcp_client_state {
 
 mcp_client_impl_actor::behavior_type
 mcp_client(mcp_client_impl_actor::stateful_pointer<mcp_client_state> self, environment_ptr env,
-           process_host_actor processes, server_entry entry);
+           child_host_actor processes, server_entry entry);
 
 } // namespace bulkhead
