@@ -161,7 +161,7 @@ expected<void> credential_folder::write(const oauth_credential& credential) cons
 expected<bool> credential_folder::remove(const std::string& owner, const std::string& url) const {
   auto removed = remove_file(file_of(owner, url));
   if (removed) {
-    static_cast<void>(remove_file(challenge_file_of(owner, url)));
+    remove_challenge(owner, url);
   }
   return removed;
 }
@@ -169,6 +169,11 @@ expected<bool> credential_folder::remove(const std::string& owner, const std::st
 expected<void> credential_folder::write_challenge(const std::string& owner, const std::string& url,
                                                   const std::string& challenge) const {
   return write_file(challenge_file_of(owner, url), challenge.substr(0, longest_challenge));
+}
+
+void credential_folder::remove_challenge(const std::string& owner, const std::string& url) const {
+  // One that stays only makes the next login ask for more than it must.
+  static_cast<void>(remove_file(challenge_file_of(owner, url)));
 }
 
 std::string credential_folder::challenge(const std::string& owner, const std::string& url) const {

@@ -38,6 +38,9 @@ public:
   expected<void> write_challenge(const std::string& owner, const std::string& url,
                                  const std::string& challenge) const;
 
+  /// Forgets it: the login has been repeated.
+  void remove_challenge(const std::string& owner, const std::string& url) const;
+
   /// The last one; empty if there is none.
   std::string challenge(const std::string& owner, const std::string& url) const;
 

@@ -46,6 +46,7 @@ CAF_ADD_TYPE_ID(bulkhead, (bulkhead::error))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::stream_id))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::guest_output))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::guest_call))
+CAF_ADD_TYPE_ID(bulkhead, (bulkhead::guest_cancel))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::guest_artifact))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::guest_done))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::refused_call))
@@ -203,6 +204,8 @@ using sandbox_owner_actor = caf::typed_actor<
     caf::reacts_to<guest_output>,
     /// The code calls the host.
     caf::reacts_to<guest_call>,
+    /// The code gave up on a call; it is answered all the same.
+    caf::reacts_to<guest_cancel>,
     /// The code's call was unusable and has been refused already.
     caf::reacts_to<refused_call>,
     /// The code made something for the client.
@@ -219,7 +222,7 @@ using sandbox_actor = child_owner_actor::extend<
     /// Boots the container; answers when it waits for its run.
     caf::replies_to<boot_atom>::with<caf::ok_atom>,
     /// Hands the sandbox its run; the owner gets its events and gives each guest_output,
-    /// guest_call, refused_call and guest_artifact back as credit. Boots the container if need be.
+    /// guest_call, guest_cancel, refused_call and guest_artifact back as credit. Boots the container if need be.
     /// It is the only one, unless the run says that the interpreter is kept: then it waits for
     /// another after `guest_done`.
     caf::reacts_to<execute_atom, sandbox_run, sandbox_owner_actor>,

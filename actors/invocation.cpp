@@ -222,6 +222,7 @@ void invocation_state::finish(run_status status) {
     self->send(call.client, cancel_atom::value, call.call);
   }
   calls.clear();
+  withdraw_questions();
   answer.out = out.take();
   answer.err = err.take();
   answer.duration_ms = static_cast<std::uint64_t>(
@@ -286,7 +287,10 @@ void invocation_state::log_tallies() const {
 
 void invocation_state::time_is_up() {
   if (self->clock().now() < due) {
-    // Interrupted for another reason, and the grace for that isn't over.
+    // Interrupted for another reason, and the grace for that isn't over; or the clock stood still.
+    return;
+  }
+  if (now == phase::running && questions_open > 0) {
     return;
   }
   if (now == phase::interrupting) {
@@ -320,6 +324,10 @@ invocation_impl_actor::behavior_type invocation_state::make_behavior() {
       [this](guest_call& call) {
         dealt_with_call();
         take_call(call);
+      },
+      [this](const guest_cancel& cancel) {
+        dealt_with_call();
+        cancel_call(cancel.id);
       },
       [this](const refused_call& call) {
         dealt_with_call();

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -116,9 +117,8 @@ struct invocation_state {
   void take_call(guest_call& call);
   void route(guest_call& call);
   void route_to(link& to, guest_call& call);
+  void serve(link& to, guest_call& call);
   void call_tool(link& to, guest_call& call);
-  void tell_progress(const tool_progress& progress);
-  caf::result<std::string> pass_on(server_question& question);
   void ask_library(guest_call call, std::vector<tool_shelf_ptr> among);
   void next_question();
   void search(const guest_call& call);
@@ -133,6 +133,18 @@ struct invocation_state {
   void refuse(std::uint64_t call, error reason);
   std::chrono::nanoseconds time_left() const;
   std::string waited_for() const;
+
+  // Questions to the client, and how far calls are (invocation_questions.cpp).
+  void tell_progress(const tool_progress& progress);
+  void tell_latest_progress();
+  caf::result<std::string> pass_on(server_question& question);
+  void ask_client(std::string server, std::string method, std::string params,
+                  std::function<void(const expected<std::string>&)> then);
+  std::chrono::nanoseconds paused_so_far() const;
+  void pause();
+  void go_on();
+  void withdraw_questions();
+  void cancel_call(std::uint64_t id);
 
   invocation_impl_actor::pointer self;
   invocation_context context;
@@ -176,6 +188,12 @@ struct invocation_state {
   std::uint64_t artifact_bytes = 0;
   std::string latest; ///< what was written last and hasn't been told
   bool live_due = false;
+  std::string latest_progress; ///< of a call, that hasn't been told
+  std::uint64_t last_question = 0;
+  std::map<std::uint64_t, caf::typed_response_promise<std::string>> asked; ///< by servers
+  std::uint32_t questions_open = 0; ///< while there are any, the clock stands still
+  std::chrono::steady_clock::time_point paused_since;
+  std::chrono::nanoseconds paused{}; ///< by questions that are answered
   run_answer answer;
   caf::typed_response_promise<run_answer> promise;
   std::chrono::steady_clock::time_point due;

@@ -26,16 +26,11 @@ constexpr auto library_patience = 30s;
 /// Names told of what a run has.
 constexpr std::size_t most_names = 20;
 
-std::string to_text(const tool_progress& progress) {
-  auto text = progress.total > 0 ? fmt::format("{:g} of {:g}", progress.progress, progress.total)
-                                 : fmt::format("{:g}", progress.progress);
-  return progress.message.empty() ? text : fmt::format("{}, {}", text, progress.message);
-}
-
 } // namespace
 
 std::chrono::nanoseconds invocation_state::time_left() const {
-  return std::max<std::chrono::nanoseconds>(due - self->clock().now(), 1ms);
+  auto time = questions_open > 0 ? paused_since : self->clock().now();
+  return std::max<std::chrono::nanoseconds>(due - time, 1ms);
 }
 
 /// `room` holds the payload's memory until the sandbox has it, which charges what it queues itself.
@@ -146,11 +141,19 @@ void invocation_state::refuse_unknown_server(const guest_call& call) {
 }
 
 void invocation_state::route_to(link& to, guest_call& call) {
+  if (to.now == link::state::ready && to.tools->documents->outdated.is_set()) {
+    to.now = link::state::unknown;
+  }
   if (to.now == link::state::unknown || to.now == link::state::connecting) {
     connect(to);
     to.waiting.push_back(std::move(call));
     return;
   }
+  serve(to, call);
+}
+
+/// Once it is known what the server has, or that it can't be known.
+void invocation_state::serve(link& to, guest_call& call) {
   if (to.now == link::state::failed) {
     refuse(call.id, to.failure);
     // The next call tries again: the client decides whether that is worth it.
@@ -218,7 +221,7 @@ void invocation_state::settle(link& to) {
     if (failed) {
       refuse(call.id, to.failure);
     } else {
-      route_to(to, call);
+      serve(to, call);
     }
   }
   if (failed && now == phase::running) {
@@ -243,12 +246,13 @@ void invocation_state::call_tool(link& to, guest_call& call) {
   }
   auto serial = context.env->next_serial();
   calls.emplace(call.id, outgoing{&to, tool->name, to.client, serial});
-  auto left = time_left();
+  // While the server asks the client, the call's clock stands still, too.
+  auto left = time_left() + context.env->bounds.question_time;
   answer_room room{budget};
   tool_call what{serial,
                  tool->name,
                  std::move(call.arguments),
-                 deadline::at(due),
+                 deadline::at(self->clock().now() + time_left()),
                  room,
                  tool_caller_actor{self}};
   self->request(to.client, left + 1s, call_atom::value, std::move(what))
@@ -261,37 +265,6 @@ void invocation_state::call_tool(link& to, guest_call& call) {
             calls.erase(id);
             refuse(id, from_caf(reason, "call tool " + what));
           });
-}
-
-void invocation_state::tell_progress(const tool_progress& progress) {
-  for (const auto& [id, call] : calls) {
-    if (call.call == progress.call) {
-      report(fmt::format("{}/{}: {}", call.to->brief.name, call.tool, to_text(progress)));
-      return;
-    }
-  }
-}
-
-/// Only the server of a call that goes on may ask.
-caf::result<std::string> invocation_state::pass_on(server_question& question) {
-  auto asked_in = [&](const auto& entry) { return entry.second.call == question.call; };
-  auto found = std::find_if(calls.begin(), calls.end(), asked_in);
-  if (found == calls.end()) {
-    return to_caf(errc::closed, question.method + ": the call is over");
-  }
-  if (!request.observer) {
-    return to_caf(errc::unavailable, question.method + ": this run has no client to ask");
-  }
-  auto promise = self->make_response_promise<std::string>();
-  self->request(request.observer, time_left() + 1s,
-                client_question{request.id, found->second.to->brief.name,
-                                std::move(question.method), std::move(question.params),
-                                deadline::at(due)})
-      .then([promise](std::string& result) mutable { promise.deliver(std::move(result)); },
-            [promise](const caf::error& reason) mutable {
-              promise.deliver(to_caf(from_caf(reason, "ask the client")));
-            });
-  return promise;
 }
 
 /// A few questions at once; the library is there for all runs.

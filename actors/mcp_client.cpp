@@ -90,6 +90,9 @@ std::optional<mcp_client_state::time_point> mcp_client_state::next_due() {
   if (list) {
     consider(list->due);
   }
+  if (!again.empty()) {
+    consider(again.begin()->first);
+  }
   if (current == phase::idle && wanted()) {
     consider(std::max(restarts.next_start(), now()));
   }
@@ -111,6 +114,8 @@ void mcp_client_state::tick() {
   }
   expire_calls();
   expire_documents();
+  make_due_calls_again();
+  send_waiting();
   auto is_due = [this](const std::optional<time_point>& when) { return when && now() >= *when; };
   if (is_due(step_due)) {
     advance_stop();

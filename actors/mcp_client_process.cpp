@@ -220,6 +220,7 @@ void mcp_client_state::take_output(child_output& output) {
                             head, tail);
           }};
       lines->feed(output.bytes, sink);
+      send_waiting();
       charge_partial_line();
       pump();
     }
@@ -336,7 +337,12 @@ void mcp_client_state::process_is_gone() {
   partial_line.release();
   out.reset();
   lines.reset();
+  again.clear();
+  calls.forget_abandoned();
   documents_changed = true;
+  if (documents) {
+    documents->outdated.set();
+  }
   if (told_to_stop) {
     confirm_stop();
     self->quit();

@@ -304,6 +304,7 @@ struct client_question {
   std::string method; ///< elicitation/create, sampling/createMessage
   std::string params; ///< scanned JSON object
   deadline due;
+  std::string key{}; ///< its name in a result that asks for more; empty: one is made
   friend bool operator==(const client_question&, const client_question&) = default;
 };
 
@@ -454,7 +455,7 @@ auto inspect(I& f, server_question& x) {
 }
 template <class I>
 auto inspect(I& f, client_question& x) {
-  return f(x.run, x.server, x.method, x.params, x.due);
+  return f(x.run, x.server, x.method, x.params, x.due, x.key);
 }
 template <class I>
 auto inspect(I& f, client_status& x) {

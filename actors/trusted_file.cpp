@@ -166,6 +166,15 @@ bool is_configuration_name(std::string_view name) {
   return lower_case(name.substr(name.size() - ending.size())) == ending;
 }
 
+/// An open file's text, with an error that goes well with the file's name before it.
+expected<std::string> read_all(int fd, const std::string& path, std::size_t most) {
+  auto text = read_descriptor(fd, path, most);
+  if (!text && text.error().code == errc::too_large) {
+    return fail(errc::too_large, fmt::format("has more than the {} bytes allowed", most));
+  }
+  return text;
+}
+
 } // namespace
 
 expected<std::string> read_trusted_file(const std::string& path, std::size_t most,
@@ -193,11 +202,19 @@ expected<std::string> read_trusted_file(const std::string& path, std::size_t mos
   if (auto why = distrust_folder(folder, "its folder", who); !why.empty()) {
     return refuse(std::move(why));
   }
-  auto text = read_descriptor(file.number(), path, most);
-  if (!text && text.error().code == errc::too_large) {
-    return fail(errc::too_large, fmt::format("has more than the {} bytes allowed", most));
+  return read_all(file.number(), path, most);
+}
+
+expected<std::string> read_any_file(const std::string& path, std::size_t most) {
+  descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)};
+  if (file.number() < 0) {
+    return cannot_open(path, errno);
   }
-  return text;
+  struct stat info {};
+  if (::fstat(file.number(), &info) != 0 || !S_ISREG(info.st_mode)) {
+    return fail(errc::unavailable, "is no regular file; remove it or give it another name");
+  }
+  return read_all(file.number(), path, most);
 }
 
 expected<std::vector<std::string>> list_trusted_folder(const std::string& path, const trust& who) {

@@ -24,6 +24,10 @@ struct trust {
 expected<std::string> read_trusted_file(const std::string& path, std::size_t most,
                                         const trust& who);
 
+/// The text of a regular file, whoever may have written it: for content that is compared with what
+/// was approved, or shown before it is used. Errors: not_found, unavailable, too_large.
+expected<std::string> read_any_file(const std::string& path, std::size_t most);
+
 /// The paths of the `*.json` files (in any case) of a folder of which the same holds, sorted. None
 /// when there is no folder. Errors like `read_trusted_file`.
 expected<std::vector<std::string>> list_trusted_folder(const std::string& path, const trust& who);

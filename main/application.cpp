@@ -18,6 +18,7 @@
 #include "actors/artifact_store.hpp"
 #include "actors/client_registry.hpp"
 #include "actors/container_runtime.hpp"
+#include "actors/http_client.hpp"
 #include "actors/http_host.hpp"
 #include "actors/process_host.hpp"
 #include "actors/python_sessions.hpp"
@@ -54,11 +55,6 @@ std::string random_hex(std::size_t bytes) {
 /// sandboxes, the servers and the I/O thread want the rest.
 std::size_t worker_count() {
   return std::clamp<std::size_t>(std::thread::hardware_concurrency() / 2, 1, 4);
-}
-
-std::string own_executable() {
-  std::error_code ignored;
-  return std::filesystem::read_symlink("/proc/self/exe", ignored).string();
 }
 
 environment_ptr make_environment(const account& who, const settings& config,
@@ -102,13 +98,15 @@ application::application(const account& who, const settings& config, instance_lo
                          stop_signal& stop, const std::string& runtime_dir,
                          const std::string& instance)
     : lock_{std::move(lock)}, env_{make_environment(who, config, runtime_dir, instance)},
-      catalogue_{std::make_shared<server_catalogue>(load_catalogue(config, who, env_->executable))},
+      catalogue_{std::make_shared<server_catalogue>(
+          load_configuration(config, who, env_->executable).catalogue)},
       io_{std::make_unique<io::io_thread>()}, services_{std::make_shared<service_directory>()},
       failed_{std::make_shared<std::atomic<bool>>(false)} {
   io_->adopt_orphans();
   config_.add_message_types<caf::id_block::bulkhead>();
   config_.add_message_types<caf::id_block::bulkhead_handles>();
   config_.add_message_types<caf::id_block::bulkhead_process_host>();
+  config_.add_message_types<caf::id_block::bulkhead_http>();
   // Idle workers sleep instead of polling.
   config_.set("scheduler.policy", caf::atom("sharing"));
   config_.set("scheduler.max-threads", worker_count());

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <sstream>
+#include <utility>
 #include <vector>
 
 #include <unistd.h>
@@ -11,6 +12,7 @@
 #include <CLI/CLI.hpp>
 
 #include "main/output.hpp"
+#include "protocol/host_config.hpp"
 #include "protocol/image_profiles.hpp"
 #include "protocol/printable.hpp"
 
@@ -29,6 +31,8 @@ constexpr const char* examples = R"(Examples:
   bulkhead run --server files job.py    let the code call the MCP server "files"
   bulkhead doctor                       what is enforced on this machine, and what to do
   bulkhead servers --tools              which MCP servers and tools were found
+  bulkhead login issues                 log in to the MCP server "issues" by OAuth
+  bulkhead servers import claude-code   take over the servers that Claude Code has, after asking
   bulkhead image build                  make the sandbox image from Debian packages
   bulkhead image build --profile data   the one with numpy, pandas, matplotlib and more
 
@@ -62,6 +66,77 @@ CLI::App* add_run(CLI::App& app, command_line& result) {
   return run;
 }
 
+CLI::App* add_login(CLI::App& app, command_line& result) {
+  auto* login = app.add_subcommand("login", "Log in to an MCP server that wants it (OAuth)");
+  login->add_option("SERVER", result.server, "Its name, or its URL")->required();
+  login->add_flag("!--no-browser", result.browser, "Only print the page to open");
+  login->add_option("--scope", result.scope, "What to ask for, parted by spaces")
+      ->type_name("SCOPES");
+  login
+      ->add_option("--client-id", result.client_id,
+                   "A client that was registered by hand; its secret, if it has one, comes from "
+                   "the variable BULKHEAD_CLIENT_SECRET")
+      ->type_name("ID");
+  login
+      ->add_option("--client-document", result.client_document,
+                   "The https URL of a client-id metadata document to go by")
+      ->type_name("URL");
+  login
+      ->add_option("--callback-port", result.callback_port,
+                   "The port on 127.0.0.1 for the browser's answer (default: any)")
+      ->type_name("PORT");
+  login
+      ->add_option_function<std::uint32_t>(
+          "--timeout",
+          [&result](std::uint32_t seconds) {
+            result.login_timeout = std::chrono::seconds{seconds};
+          },
+          "Seconds to wait for the browser (default: 300)")
+      ->check(CLI::Range(1, 3600))
+      ->type_name("SECONDS");
+  login->add_flag("--private-network", result.private_network,
+                  "Servers that the server names may be in a private network");
+  return login;
+}
+
+CLI::App* add_logout(CLI::App& app, command_line& result) {
+  auto* logout = app.add_subcommand("logout", "Forget the login to an MCP server");
+  logout->add_option("SERVER", result.server, "Its name, or its URL")->required();
+  return logout;
+}
+
+constexpr const char* import_help = R"(
+Hosts: claude-code, claude-desktop, cursor, vscode, windsurf, gemini, codex, opencode, zed, goose.
+Without --file, a host's usual files are looked for in the home of whoever runs the command; root
+reads its own, before it becomes the account that the servers will run as. That account can't read
+root's home, so root copies and doesn't link. With --project, the definitions that are for that
+project alone are taken, after you approved their content. Variables stay variables. Nothing but
+this command takes over other programs' definitions.)";
+
+CLI::App* add_import(CLI::App& servers, command_line& result) {
+  auto* import = servers.add_subcommand("import", "Take over the servers of another program");
+  std::vector<std::string> names;
+  for (auto host : all_hosts) {
+    names.emplace_back(to_string(host));
+  }
+  import->add_option("HOST", result.import_host, "The program that has them")
+      ->required()
+      ->check(CLI::IsMember(names))
+      ->type_name("");
+  import->add_option("--file", result.file,
+                     "Its file, if not the usual ones; - for standard input");
+  import->add_option("--project", result.project, "What is for the project in this folder alone")
+      ->type_name("DIR");
+  auto* link = import->add_flag("--link", result.link,
+                                "Read its files anew whenever they change, those of a project only "
+                                "as approved");
+  import->add_flag("--copy", "Copy them into a file of the state folder (the default)")
+      ->excludes(link);
+  import->add_flag("--yes", result.yes, "Don't ask");
+  import->add_flag("--dry-run", result.dry_run, "Only show what would be taken over");
+  return import;
+}
+
 CLI::App* add_build(CLI::App& image, command_line& result) {
   auto* build = image.add_subcommand("build", "Make the image from Debian packages, or pull one");
   auto* pull = build->add_flag("--pull", result.pull, "Pull a registry image instead");
@@ -80,6 +155,17 @@ CLI::App* add_build(CLI::App& image, command_line& result) {
       ->excludes(pull);
   build->add_flag("--rebuild", result.rebuild, "Even if the image is current");
   return build;
+}
+
+/// For tests: not in the help.
+CLI::App* add_conformance_server(CLI::App& app, command_line& result) {
+  using access = command_line::http_access;
+  auto* server = app.add_subcommand("conformance-server", "MCP over HTTP on loopback, for tests");
+  server->group("");
+  server->add_option("--port", result.port, "0: one that is free");
+  server->add_flag_callback("--fixtures", [&result] { result.access = access::fixtures; });
+  server->add_flag_callback("--no-runs", [&result] { result.access = access::no_runs; });
+  return server;
 }
 
 } // namespace
@@ -104,15 +190,23 @@ command_line parse_command_line(int argc, char** argv, int out) {
       app.add_subcommand("servers", "Show the MCP servers found, from where, and errors");
   servers->add_flag("--tools", result.tools, "Start each server and list its tools");
   servers->add_flag("--json", result.json, "As JSON");
+  servers->require_subcommand(0, 1);
+  auto* import = add_import(*servers, result);
+
+  auto* login = add_login(app, result);
+  auto* logout = add_logout(app, result);
 
   auto* image = app.add_subcommand("image", "The sandbox image");
   image->require_subcommand(1);
   auto* build = add_build(*image, result);
 
+  auto* conformance_server = add_conformance_server(app, result);
+
   // A command's help takes its parent's footer otherwise.
-  for (auto* command : {run, doctor, servers, image, build}) {
+  for (auto* command : {run, doctor, servers, login, logout, image, build}) {
     command->footer("");
   }
+  import->footer(import_help);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& outcome) {
@@ -124,11 +218,17 @@ command_line parse_command_line(int argc, char** argv, int out) {
     std::exit(write_answer(out, help.str(), status == 0 ? 0 : 2));
   }
   using verb = command_line::verb;
-  result.what = run->parsed()       ? verb::run
-                : doctor->parsed()  ? verb::doctor
-                : servers->parsed() ? verb::servers
-                : image->parsed()   ? verb::image_build
-                                    : verb::stdio;
+  const std::pair<const CLI::App*, verb> commands[] = {
+      {run, verb::run},           {doctor, verb::doctor},
+      {servers, verb::servers},   {import, verb::servers_import},
+      {login, verb::login},       {logout, verb::logout},
+      {image, verb::image_build}, {conformance_server, verb::conformance_server},
+  };
+  for (const auto& [command, what] : commands) {
+    if (command->parsed()) {
+      result.what = what;
+    }
+  }
   return result;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,13 +10,42 @@ namespace bulkhead {
 
 /// What the user asked for.
 struct command_line {
-  enum class verb { stdio, run, doctor, servers, image_build };
+  enum class verb {
+    stdio,
+    run,
+    doctor,
+    servers,
+    servers_import,
+    login,
+    logout,
+    image_build,
+    conformance_server,
+  };
   verb what = verb::stdio;
 
-  // run
+  // run, servers import
   std::string file; ///< a path, or "-" for standard input
+
+  // run
   std::vector<std::string> servers;
   std::optional<std::chrono::milliseconds> timeout;
+
+  // login, logout
+  std::string server; ///< a name, or a URL
+  bool browser = true;
+  std::string scope; ///< parted by spaces
+  std::string client_id;
+  std::string client_document; ///< the URL of a client-id metadata document
+  std::uint16_t callback_port = 0;
+  bool private_network = false;
+  std::chrono::seconds login_timeout{300};
+
+  // servers import
+  std::string import_host; ///< the name of an mcp_host
+  std::string project;     ///< a folder, or empty
+  bool link = false;
+  bool yes = false;
+  bool dry_run = false;
 
   // image build
   bool pull = false;
@@ -27,6 +57,15 @@ struct command_line {
   bool json = false;
   bool sweep = false;
   bool tools = false;
+
+  // conformance-server
+  enum class http_access {
+    token,    ///< who has the token that is printed
+    fixtures, ///< everybody; there are things to serve that only the conformance suite wants
+    no_runs,  ///< everybody, but no code is run
+  };
+  http_access access = http_access::token;
+  std::uint16_t port = 0; ///< of the loopback address; 0: one that is free
 
   std::string account = "bulkhead"; ///< what root becomes
 };

@@ -4,18 +4,76 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <set>
 
 #include "actors/io/child_process.hpp"
-#include "actors/trusted_file.hpp"
+#include "main/linked_files.hpp"
+#include "protocol/config_text.hpp"
+#include "protocol/env_file.hpp"
+#include "protocol/import_record.hpp"
 
 namespace bulkhead {
 
 namespace {
 
-config_file read_one(const std::string& path, const trust& allowed) {
-  auto text = read_trusted_file(path, largest_config_file, allowed);
-  return text ? config_file{path, std::move(*text)}
-              : config_file{path, {}, std::move(text.error().message)};
+/// Reads one configuration after the other, and keeps account of what it looked at.
+class configuration_loader {
+public:
+  configuration_loader(const trust& allowed, const load_options& options)
+      : allowed_{allowed}, options_{options} {}
+
+  void add(const std::string& path);
+  void add_refused(const std::string& path, std::string why) {
+    files.push_back({path, {}, std::move(why), {}});
+  }
+
+  std::vector<config_file> files;
+  std::vector<std::string> dependencies;
+
+private:
+  config_file read(const std::string& path);
+  const trust& allowed_;
+  const load_options& options_;
+};
+
+void configuration_loader::add(const std::string& path) {
+  dependencies.push_back(path);
+  auto other = options_.instead.find(path);
+  files.push_back(other != options_.instead.end() ? other->second : read(path));
+}
+
+config_file configuration_loader::read(const std::string& path) {
+  auto text = read_trusted_file(path, largest_config_file, allowed_);
+  if (!text) {
+    return {path, {}, std::move(text.error().message), {}};
+  }
+  config_file own{path, std::move(*text), {}, {}};
+  auto document = read_config_json(own.text, {largest_config_file});
+  if (!document) {
+    return own; // whoever reads it will say why
+  }
+  auto record = read_import_record(*document);
+  if (!record) {
+    return {path, {}, std::move(record.error().message), {}};
+  }
+  if (!*record) {
+    return own;
+  }
+  if (options_.own_only) {
+    imported_file left_out{std::string{title_of((*record)->host)}, {}, {}};
+    left_out.problems.push_back({path,
+                                 {},
+                                 "imported servers aren't used by a server for several users",
+                                 problem_kind::remark});
+    return {path, "{\"mcpServers\": {}}", {}, std::move(left_out)};
+  }
+  if (!(*record)->linked) {
+    return own;
+  }
+  for (const auto& source : (*record)->files) {
+    dependencies.push_back(source.path);
+  }
+  return read_linked_files(path, **record, allowed_, environment_variable);
 }
 
 /// Where a command leads by PATH and symbolic links; empty when it isn't found.
@@ -42,24 +100,45 @@ std::vector<std::string> environment_names() {
   return names;
 }
 
-server_catalogue load_catalogue(const settings& config, const account& who,
-                                const std::string& executable) {
+std::string own_executable() {
+  std::error_code ignored;
+  return std::filesystem::read_symlink("/proc/self/exe", ignored).string();
+}
+
+trust trusted_by(const settings& config, const account& who) {
   // Another instance may share the default state folder with its guests.
-  trust allowed{who.uid, {config.state_dir + "/user_tools", who.home + "/MCPs/user_tools"}};
-  std::vector<config_file> files;
+  return {who.uid, {config.state_dir + "/user_tools", who.home + "/MCPs/user_tools"}};
+}
+
+loaded_configuration load_configuration(const settings& config, const account& who,
+                                        const std::string& executable,
+                                        const load_options& options) {
+  auto allowed = trusted_by(config, who);
+  configuration_loader loader{allowed, options};
+  loader.dependencies.push_back(config.state_dir);
   auto paths = list_trusted_folder(config.state_dir, allowed);
   if (!paths) {
-    files.push_back({config.state_dir, {}, std::move(paths.error().message)});
+    loader.add_refused(config.state_dir, std::move(paths.error().message));
     paths = std::vector<std::string>{};
   }
-  for (const auto& path : *paths) {
-    files.push_back(read_one(path, allowed));
+  std::set<std::string> all{paths->begin(), paths->end()};
+  for (const auto& [path, file] : options.instead) {
+    all.insert(path);
+  }
+  for (const auto& path : all) {
+    loader.add(path);
   }
   if (!config.servers_config.empty()) {
-    files.push_back(read_one(config.servers_config, allowed));
+    loader.add(config.servers_config);
   }
+  file_lookup referred = [&](const std::string& path, bool bound) {
+    loader.dependencies.push_back(path);
+    return bound ? read_any_file(path, largest_env_file)
+                 : read_trusted_file(path, largest_env_file, allowed);
+  };
   self_check self{executable, config.allow_self_server, canonical_command};
-  return read_server_config(files, environment_variable, who.home, self);
+  auto catalogue = read_server_config(loader.files, environment_variable, who.home, self, referred);
+  return {std::move(catalogue), std::move(loader.dependencies)};
 }
 
 } // namespace bulkhead

@@ -1,7 +1,8 @@
 // Start order; the end mirrors it (see application):
 //  1. standard descriptors: fd 1 is kept for what was asked for, and everything else that prints
 //  goes to stderr
-//  2. the command line, and the file that `run` names (root may read what the account may not)
+//  2. the command line, and the files that `run` and `servers import` name (root may read what the
+//  account may not)
 //  3. the account: root is given up
 //  4. settings from the environment
 //  5. signals are blocked for all threads to come
@@ -19,6 +20,7 @@
 #include <cstring>
 #include <exception>
 #include <new>
+#include <optional>
 #include <system_error>
 
 #include <fmt/format.h>
@@ -29,6 +31,7 @@
 #include "main/command_line.hpp"
 #include "main/commands.hpp"
 #include "main/configuration.hpp"
+#include "main/import_servers.hpp"
 #include "main/stop_signal.hpp"
 
 namespace bulkhead {
@@ -109,12 +112,39 @@ expected<std::string> read_code(const command_line& line, int in) {
   return text;
 }
 
+/// What was read while we were still who we were started as.
+struct early_reading {
+  std::string code;
+  std::optional<collected_import> import;
+};
+
+expected<early_reading> read_early(const command_line& line, int in) {
+  early_reading result;
+  if (line.what == command_line::verb::run) {
+    auto text = read_code(line, in);
+    if (!text) {
+      return tl::unexpected{text.error()};
+    }
+    result.code = std::move(*text);
+  } else if (line.what == command_line::verb::servers_import) {
+    auto collected = collect_import(line, in);
+    if (!collected) {
+      return tl::unexpected{collected.error()};
+    }
+    result.import = std::move(*collected);
+  }
+  return result;
+}
+
 int run_command(const command_line& line, const settings& config, const account& who,
-                standard_descriptors fds, std::string code) {
+                standard_descriptors fds, early_reading early) {
   using verb = command_line::verb;
   if (line.what == verb::image_build) {
     auto runtime_dir = make_runtime_dir(who);
     return runtime_dir ? build_image(line, config, *runtime_dir) : refuse(runtime_dir.error());
+  }
+  if (line.what == verb::servers_import) {
+    return import_servers(*early.import, line, config, who, own_executable(), fds.in, fds.out);
   }
   stop_signal stop;
   auto app = application::start(who, config, stop);
@@ -128,11 +158,17 @@ int run_command(const command_line& line, const settings& config, const account&
   auto run = [&] {
     switch (line.what) {
     case verb::run:
-      return run_file(**app, stop, line, std::move(code), fds.out);
+      return run_file(**app, stop, line, std::move(early.code), fds.out);
     case verb::doctor:
       return run_doctor(**app, stop, line, fds.out);
     case verb::servers:
       return show_servers(**app, stop, line, fds.out);
+    case verb::login:
+      return log_in_to_server(**app, stop, line, fds.out);
+    case verb::logout:
+      return log_out_of_server(**app, stop, line, fds.out);
+    case verb::conformance_server:
+      return serve_conformance(**app, stop, line, fds.in, fds.out);
     default:
       return serve_stdio(**app, stop, fds.in, fds.out);
     }
@@ -163,13 +199,9 @@ int start(int argc, char** argv) {
   }
   auto fds = settle_descriptors();
   auto line = parse_command_line(argc, argv, fds.out);
-  std::string code;
-  if (line.what == command_line::verb::run) {
-    auto text = read_code(line, fds.in);
-    if (!text) {
-      return refuse(text.error());
-    }
-    code = std::move(*text);
+  auto early = read_early(line, fds.in);
+  if (!early) {
+    return refuse(early.error());
   }
   auto stay_root = environment_variable("MCP_BRIDGE_ALLOW_ROOTFUL").value_or("") == "1";
   auto who = settle_account(line.account, stay_root);
@@ -186,7 +218,7 @@ int start(int argc, char** argv) {
   if (line.what != command_line::verb::stdio) {
     config->pool.ceiling = 0;
   }
-  return run_command(line, *config, *who, fds, std::move(code));
+  return run_command(line, *config, *who, fds, std::move(*early));
 }
 
 } // namespace

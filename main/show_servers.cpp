@@ -8,6 +8,7 @@
 
 #include "actors/errors.hpp"
 #include "main/commands.hpp"
+#include "main/server_texts.hpp"
 #include "protocol/printable.hpp"
 
 namespace bulkhead {
@@ -88,6 +89,38 @@ std::optional<std::vector<listed_server>> list_servers(application& app, stop_si
   return fetcher->servers;
 }
 
+json transport_json(const server_entry& entry) {
+  switch (entry.transport) {
+  case server_transport::stdio:
+    return {{"transport", "stdio"}, {"command", entry.command}, {"args", entry.shown_args}};
+  case server_transport::http:
+    return {{"transport", "http"}, {"url", entry.shown_url}};
+  case server_transport::sse:
+    return {{"transport", "sse"}, {"url", entry.shown_url}};
+  }
+  return json::object();
+}
+
+/// Each file that was read, and what became of what it defines.
+json sources_json(const server_catalogue& catalogue) {
+  auto result = json::array();
+  for (const auto& source : catalogue.sources) {
+    json row{{"file", source.path}, {"servers", json::array()}};
+    if (!source.host.empty()) {
+      row["host"] = source.host;
+    }
+    for (const auto& each : source.servers) {
+      json server{{"name", each.name}, {"state", to_string(each.state)}};
+      if (!each.shadowed_by.empty()) {
+        server["shadowedBy"] = each.shadowed_by;
+      }
+      row["servers"].push_back(std::move(server));
+    }
+    result.push_back(std::move(row));
+  }
+  return result;
+}
+
 json as_json(const server_catalogue& catalogue, const std::vector<listed_server>& servers) {
   json result{{"servers", json::array()}, {"problems", json::array()}};
   for (const auto& server : servers) {
@@ -95,11 +128,17 @@ json as_json(const server_catalogue& catalogue, const std::vector<listed_server>
     auto verdict = allows_server(catalogue.rules, entry.name);
     json row{{"name", entry.name},
              {"alias", entry.alias},
-             {"command", entry.command},
-             {"args", entry.shown_args},
              {"description", entry.description},
              {"source", entry.source},
              {"allowed", verdict.allowed}};
+    row.update(transport_json(entry));
+    if (auto filter = catalogue.rules.filters.find(entry.name);
+        filter != catalogue.rules.filters.end()) {
+      row["excludeTools"] = filter->second.exclude;
+      if (filter->second.include) {
+        row["includeTools"] = *filter->second.include;
+      }
+    }
     if (!verdict.allowed) {
       row["deniedBy"] = verdict.rule;
     }
@@ -110,12 +149,14 @@ json as_json(const server_catalogue& catalogue, const std::vector<listed_server>
              {"alias", tool.alias},
              {"allowed", allows_tool(catalogue.rules, entry.name, tool.name).allowed}});
       }
+      row["hiddenTools"] = server.documents->hidden;
     }
     if (!server.failure.empty()) {
       row["error"] = server.failure;
     }
     result["servers"].push_back(std::move(row));
   }
+  result["sources"] = sources_json(catalogue);
   for (const auto& entry : catalogue.disabled) {
     result["disabled"].push_back({{"name", entry.name}, {"source", entry.source}});
   }
@@ -128,20 +169,31 @@ json as_json(const server_catalogue& catalogue, const std::vector<listed_server>
   return result;
 }
 
-/// A command as it would be typed, secrets masked; for people, not for a shell.
-std::string command_text(const server_entry& entry) {
-  auto text = entry.command;
-  for (const auto& argument : entry.shown_args) {
-    bool plain = !argument.empty() && argument.find_first_of(" \t\n\"'") == std::string::npos;
-    text += plain ? " " + argument
-                  : " " + json(argument).dump(-1, ' ', false, json::error_handler_t::replace);
-  }
-  return text;
-}
-
 /// The rule that denies, unless it is the same for all and told apart.
 std::string rule_text(const server_catalogue& catalogue, const policy_verdict& verdict) {
   return catalogue.rules.closed.empty() ? ": " + verdict.rule : std::string{};
+}
+
+/// What each file gave, a line a file, and what of it another file's definition took the place of.
+std::string sources_text(const server_catalogue& catalogue) {
+  std::string text;
+  for (const auto& source : catalogue.sources) {
+    std::vector<std::string> names;
+    for (const auto& each : source.servers) {
+      auto state =
+          each.state == definition_state::used       ? std::string{}
+          : each.state == definition_state::shadowed ? " (shadowed by " + each.shadowed_by + ")"
+          : each.state == definition_state::itself   ? " (this program itself)"
+                                                     : fmt::format(" ({})", to_string(each.state));
+      names.push_back(each.name + state);
+    }
+    if (!names.empty()) {
+      text += fmt::format("  {}{}: {}\n", source.path,
+                          source.host.empty() ? "" : fmt::format(" (a link to {})", source.host),
+                          fmt::join(names, ", "));
+    }
+  }
+  return text.empty() ? text : "Defined in\n" + text;
 }
 
 std::string as_text(const server_catalogue& catalogue, const std::vector<listed_server>& servers,
@@ -157,9 +209,9 @@ std::string as_text(const server_catalogue& catalogue, const std::vector<listed_
     const auto& entry = *server.entry;
     auto verdict = allows_server(catalogue.rules, entry.name);
     text += fmt::format(
-        "{}{}\n    code sees: mcp_{}\n    starts:    {}\n    from:      {}\n", entry.name,
+        "{}{}\n    code sees: mcp_{}\n{}    from:      {}\n", entry.name,
         verdict.allowed ? "" : fmt::format("  (denied by policy{})", rule_text(catalogue, verdict)),
-        entry.alias, command_text(entry), entry.source);
+        entry.alias, entry_text(entry), entry.source);
     if (!server.failure.empty()) {
       text += fmt::format("    error:     {}\n", server.failure);
     }
@@ -173,11 +225,16 @@ std::string as_text(const server_catalogue& catalogue, const std::vector<listed_
                             : fmt::format("  (denied by policy{})", rule_text(catalogue, allowed)),
             summary.substr(0, 100));
       }
+      if (auto hidden = server.documents->hidden; hidden > 0) {
+        text += fmt::format(
+            "    and {} that can only be called as tasks, which Bulkhead doesn't do\n", hidden);
+      }
     }
   }
   for (const auto& entry : catalogue.disabled) {
     text += fmt::format("{}  (disabled)\n    from:      {}\n", entry.name, entry.source);
   }
+  text += sources_text(catalogue);
   for (const auto& problem : catalogue.problems) {
     text += fmt::format("{}: {}\n", to_string(problem.kind), to_text(problem));
   }

@@ -18,20 +18,22 @@ constexpr std::size_t longest_shown = 128;
 /// Keys that a remark lists before it says how many more there are.
 constexpr std::size_t keys_listed = 8;
 
-const names top_keys = {"mcpServers", "servers", "policy"};
+const names top_keys = {"mcpServers", "servers", "policy", "import"};
 /// Of files that are also some other program's.
 const names foreign_top_keys = {"$schema", "inputs",  "globalShortcut", "preferences",
                                 "theme",   "version", "name",           "description"};
 
-const names entry_keys = {"command",     "args",         "env",         "cwd", "disabled",
-                          "description", "startTimeout", "callTimeout", "type"};
+const names entry_keys = {"command",      "args",         "env",           "cwd",
+                          "disabled",     "description",  "startTimeout",  "callTimeout",
+                          "type",         "url",          "headers",       "httpUrl",
+                          "serverUrl",    "envFile",      "envFileSha256", "envVars",
+                          "includeTools", "excludeTools", "roots",         "maxConcurrentCalls"};
 /// Without these an entry isn't what its author meant to start.
-const names vital_keys = {"command", "args", "env", "cwd", "disabled"};
-const names foreign_entry_keys = {
-    "url",       "httpUrl",       "serverUrl",    "headers", "autoApprove", "alwaysAllow",
-    "autoStart", "fromGalleryId", "gallery",      "icon",    "trust",       "transport",
-    "name",      "title",         "version",      "note",    "comment",     "envFile",
-    "dev",       "oauth",         "transportType"};
+const names vital_keys = {"command", "args", "env", "cwd", "disabled", "url", "headers"};
+const names foreign_entry_keys = {"autoApprove", "alwaysAllow", "autoStart", "fromGalleryId",
+                                  "gallery",     "icon",        "trust",     "transport",
+                                  "name",        "title",       "version",   "note",
+                                  "comment",     "dev",         "oauth",     "transportType"};
 
 struct synonym {
   std::string_view key;
@@ -159,7 +161,7 @@ key_findings judge_entry_keys(const std::vector<std::string>& keys) {
 }
 
 bool restricts_tools(std::string_view key) {
-  if (holds(foreign_entry_keys, key)) {
+  if (holds(foreign_entry_keys, key) || key == "includeTools" || key == "excludeTools") {
     return false;
   }
   auto name = lower_case(key);

@@ -12,10 +12,13 @@
 
 namespace bulkhead {
 
+/// Whose logins `bulkhead login` makes: the one that a client on stdio acts for.
+inline constexpr const char* local_owner = "local";
+
 /// What lets one owner into one server, bound to the authorization server and the client that it
 /// was got from and by.
 struct oauth_credential {
-  std::string owner;  ///< a tenant; empty: the account itself
+  std::string owner;  ///< a tenant, or `local_owner`
   std::string url;    ///< of the MCP server, see `credential_url`
   std::string server; ///< its name in the configuration, for people
   std::string issuer;

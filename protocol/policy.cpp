@@ -30,6 +30,24 @@ policy_verdict denied_by(const std::string& pattern) {
 
 const policy_verdict not_in_allow_list = {false, "not in the allow list"};
 
+/// What the server's own entry says of a tool.
+policy_verdict filtered(const policy& rules, std::string_view server, std::string_view tool) {
+  auto found = rules.filters.find(server);
+  if (found == rules.filters.end()) {
+    return {};
+  }
+  const auto& [include, exclude] = found->second;
+  auto matches = [&](const std::string& pattern) { return glob_match(pattern, tool); };
+  auto excluded = std::find_if(exclude.begin(), exclude.end(), matches);
+  if (excluded != exclude.end()) {
+    return {false, "\"" + *excluded + "\" of excludeTools in the server's entry"};
+  }
+  if (include && std::none_of(include->begin(), include->end(), matches)) {
+    return {false, "not in includeTools of the server's entry"};
+  }
+  return {};
+}
+
 } // namespace
 
 bool glob_match(std::string_view glob, std::string_view text) {
@@ -89,7 +107,7 @@ policy_verdict allows_tool(const policy& rules, std::string_view server, std::st
   if (rules.only_listed() && std::none_of(rules.allow.begin(), rules.allow.end(), matches)) {
     return not_in_allow_list;
   }
-  return {};
+  return filtered(rules, server, tool);
 }
 
 run_rights::run_rights(policy rules, std::vector<std::string> servers)

@@ -1,14 +1,24 @@
 #pragma once
 
+#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace bulkhead {
 
+/// What a server's own entry says of its tools, in globs on their raw names.
+struct tool_filter {
+  std::optional<std::vector<std::string>> include; ///< only these
+  std::vector<std::string> exclude;                ///< not these
+  friend bool operator==(const tool_filter&, const tool_filter&) = default;
+};
+
 /// Which servers and tools the user allows at all. Patterns are globs (`*`, `?`) on `server` or on
 /// `server/tool`, raw names; a pattern without a slash speaks of the whole server. Deny wins over
 /// allow. Without an allow list all is allowed that isn't denied; with one, only what it names.
+/// A server's filter narrows what is left.
 struct policy {
   std::vector<std::string> allow;
   std::vector<std::string> deny;
@@ -16,6 +26,7 @@ struct policy {
   /// that can't be read or understood may have meant to deny anything.
   std::string closed = {};
   bool has_allow = false; ///< there is an allow list, if only an empty one
+  std::map<std::string, tool_filter, std::less<>> filters = {}; ///< by server, raw name
   bool only_listed() const { return has_allow || !allow.empty(); }
   friend bool operator==(const policy&, const policy&) = default;
 };

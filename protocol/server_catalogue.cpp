@@ -10,6 +10,15 @@ std::string_view to_string(problem_kind kind) {
   return kind == problem_kind::error ? "error" : "remark";
 }
 
+std::string_view to_string(definition_state state) {
+  using enum definition_state;
+  return state == used       ? "used"
+         : state == disabled ? "disabled"
+         : state == unusable ? "unusable"
+         : state == shadowed ? "shadowed"
+                             : "itself";
+}
+
 std::string to_text(const config_problem& problem) {
   return fmt::format("{}{}{}: {}", problem.file, problem.entry.empty() ? "" : ": ", problem.entry,
                      problem.message);

@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "protocol/config_keys.hpp"
+#include "protocol/config_text.hpp"
 #include "protocol/edit_distance.hpp"
-#include "protocol/json_scan.hpp"
 #include "protocol/server_entry_reader.hpp"
 
 namespace bulkhead {
@@ -64,27 +64,24 @@ std::string name_problem(std::string_view name) {
   return {};
 }
 
-/// "line 3, column 7" of a byte of `text`.
-std::string position(std::string_view text, std::size_t offset) {
-  auto before = text.substr(0, offset);
-  auto line_start = before.rfind('\n') + 1; // npos + 1 is 0
-  return fmt::format("line {}, column {}", std::count(before.begin(), before.end(), '\n') + 1,
-                     before.size() - line_start + 1);
-}
-
-/// UTF-16 and UTF-32 start with a byte order mark, or have zeros in what would be ASCII.
-bool is_wide_text(std::string_view text) {
-  using namespace std::string_view_literals;
-  return text.starts_with("\xFF\xFE"sv) || text.starts_with("\xFE\xFF"sv) ||
-         text.substr(0, 4).find('\0') != std::string_view::npos;
-}
-
 std::vector<std::string> keys_of(const json& object) {
   std::vector<std::string> keys;
   for (const auto& [key, value] : object.items()) {
     keys.push_back(key);
   }
   return keys;
+}
+
+/// The lists of an entry that was read well.
+tool_filter read_filter(const json& entry) {
+  tool_filter result;
+  if (auto include = entry.find("includeTools"); include != entry.end()) {
+    result.include = include->get<std::vector<std::string>>();
+  }
+  if (auto exclude = entry.find("excludeTools"); exclude != entry.end()) {
+    result.exclude = exclude->get<std::vector<std::string>>();
+  }
+  return result;
 }
 
 /// Is it there to restrict anything? `"tools": ["*"]` and empty lists of the disabled aren't.
@@ -101,13 +98,16 @@ struct candidate {
   std::string file;
   std::optional<server_entry> entry;
   bool disabled = false;
+  bool itself = false; ///< it would start this program
+  tool_filter filter = {};
+  std::size_t source = 0; ///< its place among the catalogue's sources
 };
 
 class catalogue_reader {
 public:
   catalogue_reader(const environment_lookup& environment, std::string_view home,
-                   const self_check& self)
-      : environment_(environment), home_(home), self_(self) {}
+                   const self_check& self, const file_lookup& files)
+      : environment_(environment), home_(home), self_(self), files_(files) {}
 
   void read_file(const config_file& file);
   server_catalogue finish();
@@ -134,20 +134,26 @@ private:
           fmt::format("every server is denied until {} is repaired: {}", file_, message);
     }
   }
+  void reject_file(const std::string& why);
   void read_document(const json& document);
   void read_top_keys(const json& document);
   void read_servers(const char* key, const json& servers);
   void read_server(const std::string& name, const json& value);
   std::optional<server_entry> usable_entry(const std::string& name, const json& value);
+  const std::string& source_of(const std::string& name) const;
   bool sound_keys(const std::string& name, const json& value);
   void read_policy(const json& value);
   void read_patterns(const json& value, const std::string& key, std::vector<std::string>& target);
   void check_patterns();
+  void settle_sources();
 
   const environment_lookup& environment_;
   std::string_view home_;
   const self_check& self_;
+  const file_lookup& files_;
   std::string file_;
+  const imported_file* imported_ = nullptr; ///< of the file being read, if it is another program's
+  bool own_start_ = false;                  ///< the entry read last would start this program
   std::map<std::string, candidate> candidates_;
   std::vector<placed_pattern> patterns_;
   server_catalogue result_;
@@ -155,42 +161,31 @@ private:
 
 void catalogue_reader::read_file(const config_file& file) {
   file_ = file.path;
+  imported_ = file.imported ? &*file.imported : nullptr;
+  result_.sources.push_back({file_, imported_ != nullptr ? imported_->host : std::string{}});
+  if (imported_ != nullptr) {
+    result_.problems.insert(result_.problems.end(), imported_->problems.begin(),
+                            imported_->problems.end());
+  }
   if (!file.refusal.empty()) {
-    deny_all({}, file.refusal);
+    reject_file(file.refusal);
     return;
   }
-  if (file.text.size() > largest_config_file) {
-    deny_all({}, fmt::format("has {} bytes, more than the {} allowed", file.text.size(),
-                             largest_config_file));
+  auto document = read_config_json(file.text, {largest_config_file});
+  if (!document) {
+    reject_file(document.error().message);
     return;
   }
-  if (is_wide_text(file.text)) {
-    deny_all({}, "is no UTF-8 text; save it as UTF-8");
-    return;
+  read_document(*document);
+}
+
+/// Another program's file has no policy of ours that could be lost with it.
+void catalogue_reader::reject_file(const std::string& why) {
+  if (imported_ != nullptr) {
+    report({}, why);
+  } else {
+    deny_all({}, why);
   }
-  auto text = strip_json_comments(file.text);
-  json_fault fault;
-  auto scanned = scan_json(text, scan_limits{.bytes = largest_config_file}, &fault);
-  if (!scanned) {
-    // The place alone: the text around it may hold secrets.
-    auto twin = fault.duplicate_key.empty()
-                    ? std::string{}
-                    : fmt::format(" (\"{}\")", shown_name(fault.duplicate_key));
-    deny_all({}, fmt::format("{}: {}{}", position(text, fault.offset), fault.why, twin));
-    return;
-  }
-  if (!scanned->is_object) {
-    deny_all({}, "must hold a JSON object with an \"mcpServers\" member");
-    return;
-  }
-  json document;
-  try {
-    document = json::parse(text);
-  } catch (const json::exception&) { // all else that it refuses, the scan did
-    deny_all({}, "holds a number that is too large");
-    return;
-  }
-  read_document(document);
 }
 
 void catalogue_reader::read_document(const json& document) {
@@ -261,7 +256,23 @@ void catalogue_reader::read_server(const std::string& name, const json& value) {
     return;
   }
   bool disabled = value.is_object() && value.value("disabled", json{}) == json(true);
-  candidates_[name] = {file_, disabled ? std::nullopt : usable_entry(name, value), disabled};
+  own_start_ = false;
+  auto entry = disabled ? std::nullopt : usable_entry(name, value);
+  auto filter = entry ? read_filter(value) : tool_filter{};
+  auto source = result_.sources.size() - 1;
+  candidates_[name] = {source_of(name), std::move(entry),  disabled,
+                       own_start_,      std::move(filter), source};
+  result_.sources[source].servers.push_back({name});
+}
+
+/// The file that an entry is from: of several that were imported together, the one.
+const std::string& catalogue_reader::source_of(const std::string& name) const {
+  if (imported_ != nullptr) {
+    if (auto found = imported_->sources.find(name); found != imported_->sources.end()) {
+      return found->second;
+    }
+  }
+  return file_;
 }
 
 /// Are the entry's keys such that it can be used? Says what is odd.
@@ -291,18 +302,25 @@ std::optional<server_entry> catalogue_reader::usable_entry(const std::string& na
   if (value.is_object() && !sound_keys(name, value)) {
     return std::nullopt;
   }
-  auto entry = server_entry_reader(value, environment_, home_).read();
+  auto entry = server_entry_reader(value, environment_, home_, files_).read();
   if (!entry) {
     report(name, entry.error().message);
     return std::nullopt;
   }
-  if (!self_.allowed && starts_self(self_, entry->command, entry->args)) {
-    report(name, "would start this program again, which would then start its own servers; skipped "
-                 "(MCP_BRIDGE_ALLOW_SELF_SERVER=1 allows it)");
+  if (!self_.allowed && entry->transport == server_transport::stdio &&
+      starts_self(self_, entry->command, entry->args)) {
+    own_start_ = true;
+    if (imported_ != nullptr) {
+      remark(name, "is this program itself, so it is left out");
+    } else {
+      report(name,
+             "would start this program again, which would then start its own servers; skipped "
+             "(MCP_BRIDGE_ALLOW_SELF_SERVER=1 allows it)");
+    }
     return std::nullopt;
   }
   entry->name = name;
-  entry->source = file_;
+  entry->source = source_of(name);
   return std::move(*entry);
 }
 
@@ -376,12 +394,34 @@ void catalogue_reader::check_patterns() {
   }
 }
 
+/// Says of each definition what became of it.
+void catalogue_reader::settle_sources() {
+  using enum definition_state;
+  for (std::size_t at = 0; at < result_.sources.size(); ++at) {
+    for (auto& each : result_.sources[at].servers) {
+      const auto& winner = candidates_.at(each.name);
+      each.state = winner.source != at ? shadowed
+                   : winner.entry      ? used
+                   : winner.disabled   ? disabled
+                   : winner.itself     ? itself
+                                       : unusable;
+      if (each.state == shadowed) {
+        each.shadowed_by = winner.file;
+      }
+    }
+  }
+}
+
 server_catalogue catalogue_reader::finish() {
   check_patterns();
+  settle_sources();
   std::vector<std::string> names;
   for (auto& [name, found] : candidates_) {
     if (found.entry) {
       names.push_back(name);
+      if (found.filter != tool_filter{}) {
+        result_.rules.filters[name] = std::move(found.filter);
+      }
       result_.servers.push_back(std::move(*found.entry));
     } else if (found.disabled) {
       result_.disabled.push_back({name, found.file});
@@ -398,8 +438,8 @@ server_catalogue catalogue_reader::finish() {
 
 server_catalogue read_server_config(const std::vector<config_file>& files,
                                     const environment_lookup& environment, std::string_view home,
-                                    const self_check& self) {
-  catalogue_reader reader(environment, home, self);
+                                    const self_check& self, const file_lookup& referred) {
+  catalogue_reader reader(environment, home, self, referred);
   for (const auto& file : files) {
     reader.read_file(file);
   }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,7 +38,8 @@ struct server_entry {
   std::chrono::milliseconds start_timeout{60'000};
   std::chrono::milliseconds call_timeout{60'000};
   server_transport transport = server_transport::stdio;
-  std::string url = {};                            ///< of a server that isn't started by us
+  std::string url = {};       ///< of a server that isn't started by us
+  std::string shown_url = {}; ///< the same, variables unexpanded, secrets masked: to be shown
   std::map<std::string, std::string> headers = {}; ///< for each request to it
   std::vector<std::string> roots = {};             ///< file:// URIs that the server may know of
   std::uint32_t most_calls = 16;                   ///< at once; more wait
@@ -67,12 +69,33 @@ struct disabled_server {
   friend bool operator==(const disabled_server&, const disabled_server&) = default;
 };
 
+/// What became of a definition.
+enum class definition_state : std::uint8_t { used, disabled, unusable, shadowed, itself };
+std::string_view to_string(definition_state state);
+
+/// A server that a file defines.
+struct source_server {
+  std::string name;
+  definition_state state = definition_state::used;
+  std::string shadowed_by = {}; ///< the file whose definition counts instead
+  friend bool operator==(const source_server&, const source_server&) = default;
+};
+
+/// A file that was read, and what it gave.
+struct config_source {
+  std::string path;
+  std::string host = {}; ///< for people; the program whose file this links to
+  std::vector<source_server> servers = {};
+  friend bool operator==(const config_source&, const config_source&) = default;
+};
+
 /// What the configuration files say together.
 struct server_catalogue {
   std::vector<server_entry> servers; ///< sorted by name
   policy rules;
   std::vector<config_problem> problems;
   std::vector<disabled_server> disabled = {}; ///< sorted by name
+  std::vector<config_source> sources = {};    ///< in the order in which they were read
 
   /// Is one of the problems an error?
   bool has_errors() const;
@@ -81,12 +104,26 @@ struct server_catalogue {
   const server_entry* find(std::string_view name) const;
 };
 
+/// What is known of another program's files besides their translation.
+struct imported_file {
+  std::string host;                           ///< the program, for people
+  std::map<std::string, std::string> sources; ///< the file that gave each server
+  std::vector<config_problem> problems;       ///< from translating it
+};
+
 /// A file as it was read: path and text, or why it couldn't or mustn't be read.
 struct config_file {
   std::string path;
   std::string text;
   std::string refusal = {};
+  /// The text is another program's, translated. Such a file has no policy, so that one which can't
+  /// be understood is an error but closes nothing.
+  std::optional<imported_file> imported = {};
 };
+
+/// Reads a file that an entry refers to. `bound`: its content is known beforehand and compared, so
+/// that it doesn't matter who may write to it.
+using file_lookup = std::function<expected<std::string>(const std::string& path, bool bound)>;
 
 /// Decides whether a command would start Bulkhead itself.
 struct self_check {
@@ -110,18 +147,20 @@ inline constexpr std::size_t longest_server_name = 128;
 /// Reads files in order (a later file's entry of the same name shadows an earlier one, which is
 /// reported, even if the later one is disabled or unusable). Accepts `mcpServers` (or `servers`)
 /// objects, comments and trailing commas; expands `${VAR}` and `${VAR:-default}` in command, args,
-/// env values and cwd, and `~/` at the start of command and cwd. An unset `${VAR}` without default
-/// is a problem of its entry, which is skipped; so are remote servers, entries that misspell what
-/// they must not be started without or restrict tools in a way that isn't understood, and those
-/// that would start Bulkhead itself. Disabled entries are listed apart. No problem's text holds a
-/// value of `env` or an argument.
+/// env values, cwd, url and headers, and `~/` at the start of command and cwd. An unset `${VAR}`
+/// without default is a problem of its entry, which is skipped; so are entries that misspell what
+/// they must not be used without or restrict tools in a way that isn't understood, and those
+/// that would start Bulkhead itself. Disabled entries are listed apart. `envVars` are names of
+/// variables that are handed on if they are set, `envFile` is a file of NAME=VALUE lines (with
+/// `envFileSha256`: with exactly that content), `includeTools` and `excludeTools` narrow the
+/// policy. No problem's text holds a value of `env` or an argument.
 ///
 /// `policy: {allow: […], deny: […]}` objects of all files are put together. One that can't be
 /// understood or is misspelled, and any file that can't be read or understood, closes the policy: a
 /// slip in a deny list must not allow what it was to forbid.
 server_catalogue read_server_config(const std::vector<config_file>& files,
                                     const environment_lookup& environment, std::string_view home,
-                                    const self_check& self);
+                                    const self_check& self, const file_lookup& referred = {});
 
 /// Turns JSON with // and /* */ comments and trailing commas into plain JSON of the same length
 /// and line structure, so that error positions stay right.

@@ -44,20 +44,26 @@ expected<server_entry> server_entry_reader::read() {
     return fail(errc::invalid_argument, wrong_type("an entry of mcpServers", "an object", entry_));
   }
   check_disabled();
-  if (is_remote()) {
-    return fail(errc::not_found,
-                "is a remote server; this version starts servers by a command only "
-                "and doesn't support remote servers yet");
-  }
+  check_filters();
   server_entry result;
-  result.command = read_command();
-  result.args = read_args();
-  result.shown_args = mask_arguments(plain_args());
-  result.env = read_env();
-  result.cwd = read_cwd();
+  result.transport = read_transport();
+  if (result.transport == server_transport::stdio) {
+    result.command = read_command();
+    result.args = read_args();
+    result.shown_args = mask_arguments(plain_args());
+    result.env = read_env();
+    add_env_file(result.env);
+    add_handed_on(result.env);
+    result.cwd = read_cwd();
+  } else {
+    read_address(result);
+    result.headers = read_headers();
+  }
   result.description = plain_text("description");
   read_timeout("startTimeout", result.start_timeout);
   read_timeout("callTimeout", result.call_timeout);
+  result.roots = read_roots();
+  read_most_calls(result.most_calls);
   if (!failure_.empty()) {
     return fail(errc::invalid_argument, failure_);
   }
@@ -69,20 +75,6 @@ void server_entry_reader::check_disabled() {
   if (disabled != nullptr && !disabled->is_boolean()) {
     refuse(wrong_type("disabled", "true or false", *disabled));
   }
-}
-
-bool server_entry_reader::is_remote() {
-  auto type = plain_text("type");
-  if (type == "http" || type == "sse" || type == "streamable-http" || type == "streamableHttp") {
-    return true;
-  }
-  if (!type.empty() && type != "stdio") {
-    refuse("type must be \"stdio\"");
-    return false;
-  }
-  return type.empty() && member("command") == nullptr &&
-         (member("url") != nullptr || member("httpUrl") != nullptr ||
-          member("serverUrl") != nullptr);
 }
 
 std::string server_entry_reader::plain_text(const char* key) {

@@ -15,16 +15,18 @@ namespace bulkhead {
 class server_entry_reader {
 public:
   server_entry_reader(const nlohmann::json& entry, const environment_lookup& environment,
-                      std::string_view home)
-      : entry_(entry), environment_(environment), home_(home) {}
+                      std::string_view home, const file_lookup& files)
+      : entry_(entry), environment_(environment), home_(home), files_(files) {}
 
-  /// The entry without name, alias and source. Errors: not_found for one that is remote,
-  /// invalid_argument for what is wrong with the first unusable member.
+  /// The entry without name, alias and source. Errors: invalid_argument for what is wrong with the
+  /// first unusable member.
   expected<server_entry> read();
 
 private:
   void check_disabled();
-  bool is_remote();
+  server_transport read_transport();
+  void read_address(server_entry& target);
+  std::map<std::string, std::string> read_headers();
   const nlohmann::json* member(const char* key) const;
   void refuse(std::string message);
   std::string plain_text(const char* key);
@@ -34,12 +36,19 @@ private:
   std::vector<std::string> read_args();
   std::vector<std::string> plain_args() const;
   std::map<std::string, std::string> read_env();
+  void add_handed_on(std::map<std::string, std::string>& target);
+  void add_env_file(std::map<std::string, std::string>& target);
+  void check_filters();
+  std::vector<std::string> read_roots();
+  void read_most_calls(std::uint32_t& target);
+  std::vector<std::string> text_list(const char* key);
   std::string read_cwd();
   void read_timeout(const char* key, std::chrono::milliseconds& target);
 
   const nlohmann::json& entry_;
   const environment_lookup& environment_;
   std::string_view home_;
+  const file_lookup& files_;
   std::string failure_; ///< the first one; empty when there is none
 };
 

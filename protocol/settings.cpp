@@ -330,6 +330,7 @@ tl::expected<settings, std::vector<error>> read_settings(const environment_looku
   from.take_flag("MCP_BRIDGE_ALLOW_SELF_SERVER", result.allow_self_server);
   from.take_flag("MCP_BRIDGE_ALLOW_ROOTFUL", result.allow_rootful);
   from.take_flag("MCP_BRIDGE_STRICT", result.strict);
+  from.take_flag("MCP_BRIDGE_OUTPUT_SCHEMA", result.output_schema);
   if (!from.errors().empty()) {
     return tl::unexpected(std::move(from.errors()));
   }
@@ -356,6 +357,7 @@ std::vector<std::string> unknown_variables(const std::vector<std::string>& names
                                                       "MCP_BRIDGE_SPILL",
                                                       "MCP_BRIDGE_ARTIFACTS",
                                                       "MCP_BRIDGE_OUTPUT_MODE",
+                                                      "MCP_BRIDGE_OUTPUT_SCHEMA",
                                                       "MCP_BRIDGE_LOG_LEVEL",
                                                       "MCP_BRIDGE_STRICT",
                                                       "MCP_BRIDGE_ALLOW_SELF_SERVER",

@@ -56,7 +56,10 @@ struct settings {
   pool_sizes pool;                        ///< MCP_BRIDGE_POOL: FLOOR or FLOOR:CEILING; 0: no pool
   std::uint64_t spill = 64 * mebibyte;    ///< MCP_BRIDGE_SPILL: output kept of one run; 0: none
   std::uint64_t artifacts = 256 * mebibyte; ///< MCP_BRIDGE_ARTIFACTS: all that is kept; 0: nothing
-  std::vector<std::string> remarks;         ///< worth a warning, for people
+  /// MCP_BRIDGE_OUTPUT_SCHEMA: the tool's definition has its output schema, which some hosts put
+  /// into a model's context.
+  bool output_schema = false;
+  std::vector<std::string> remarks; ///< worth a warning, for people
 };
 
 /// Looks a variable up in an environment.

@@ -8,10 +8,34 @@ namespace bulkhead {
 
 namespace {
 
-bool is_variable_name(std::string_view name) {
-  auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
-  auto valid = [&](char c) { return letter(c) || (c >= '0' && c <= '9'); };
-  return !name.empty() && letter(name.front()) && std::all_of(name.begin(), name.end(), valid);
+/// The end of what begins with `${` at `start`: its `}`, those of literal `$${…}` in it left out.
+std::size_t reference_end(std::string_view text, std::size_t start) {
+  int literals = 0;
+  for (auto at = start + 2; at < text.size(); ++at) {
+    if (text.substr(at).starts_with("$${")) {
+      ++literals;
+      at += 2;
+    } else if (text[at] == '}' && literals-- == 0) {
+      return at;
+    }
+  }
+  return std::string_view::npos;
+}
+
+/// The default of a variable, literal `${` in it freed of their escapes.
+expected<std::string> read_default(std::string_view name, std::string_view text) {
+  std::string result;
+  for (auto start = text.find("${"); start != std::string_view::npos; start = text.find("${")) {
+    if (start == 0 || text[start - 1] != '$') {
+      return fail(
+          errc::invalid_argument,
+          fmt::format("has a default for {} that holds another ${{…}}: nesting isn't supported",
+                      name));
+    }
+    result.append(text.substr(0, start - 1)).append("${");
+    text.remove_prefix(start + 2);
+  }
+  return result.append(text);
 }
 
 /// The value of what stands between the braces.
@@ -19,8 +43,10 @@ expected<std::string> resolve(std::string_view inside, const environment_lookup&
   if (inside.starts_with("env:")) {
     inside.remove_prefix(4);
   }
-  auto separator = inside.find(":-");
-  auto name = inside.substr(0, separator);
+  auto separator = inside.find('-');
+  bool for_empty =
+      separator != std::string_view::npos && separator > 0 && inside[separator - 1] == ':';
+  auto name = inside.substr(0, for_empty ? separator - 1 : separator);
   if (!is_variable_name(name)) {
     return fail(errc::invalid_argument, "has a ${…} that isn't understood: use ${NAME} or "
                                         "${NAME:-default}, and $${ for a literal ${");
@@ -35,17 +61,18 @@ expected<std::string> resolve(std::string_view inside, const environment_lookup&
     }
     return std::move(*value);
   }
-  auto fallback = inside.substr(separator + 2);
-  if (fallback.find("${") != std::string_view::npos) {
-    return fail(
-        errc::invalid_argument,
-        fmt::format("has a default for {} that holds another ${{…}}: nesting isn't supported",
-                    name));
-  }
-  return value && !value->empty() ? std::move(*value) : std::string(fallback);
+  auto fallback = read_default(name, inside.substr(separator + 1));
+  bool has_value = value && !(for_empty && value->empty());
+  return fallback && has_value ? expected<std::string>{std::move(*value)} : fallback;
 }
 
 } // namespace
+
+bool is_variable_name(std::string_view name) {
+  auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+  auto valid = [&](char c) { return letter(c) || (c >= '0' && c <= '9'); };
+  return !name.empty() && letter(name.front()) && std::all_of(name.begin(), name.end(), valid);
+}
 
 expected<std::string> expand_variables(std::string_view text,
                                        const environment_lookup& environment) {
@@ -60,7 +87,7 @@ expected<std::string> expand_variables(std::string_view text,
       text.remove_prefix(start + 2);
       continue;
     }
-    auto end = text.find('}', start);
+    auto end = reference_end(text, start);
     if (end == std::string_view::npos) {
       return fail(errc::invalid_argument, "has a ${ without its }: write $${ for a literal ${");
     }

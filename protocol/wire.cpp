@@ -273,6 +273,18 @@ parsed_frame parse_call(const json_outline& frame, const limits& bounds) {
   return guest_frame{std::move(*call)};
 }
 
+parsed_frame parse_cancel(const json_outline& frame, const limits& bounds) {
+  if (frame.text.size() > bounds.control_frame) {
+    return oversized("an rpc_cancel", frame.text.size(), bounds.control_frame);
+  }
+  json_members members{frame, "an rpc_cancel", errc::malformed};
+  guest_cancel cancel{members.number("id", 1, wire_id_limit)};
+  if (!members.sound()) {
+    return failure_of(members);
+  }
+  return guest_frame{cancel};
+}
+
 /// The id of an rpc_request that is no valid frame as a whole, if all before its payload is sound:
 /// what precedes the payload is then, with a brace added, an object of its own.
 std::optional<std::uint64_t> id_before_payload(std::string_view line, const limits& bounds) {
@@ -330,6 +342,9 @@ parsed_frame parse_guest_frame(std::string_view line, const limits& bounds) {
   if (type == "rpc_request") {
     return parse_call(*frame, bounds);
   }
+  if (type == "rpc_cancel") {
+    return parse_cancel(*frame, bounds);
+  }
   if (type == "artifact") {
     return parse_artifact(*frame);
   }
@@ -342,9 +357,9 @@ parsed_frame parse_guest_frame(std::string_view line, const limits& bounds) {
   if (type == "started") {
     return parse_started(*frame, bounds);
   }
-  return fail(
-      errc::malformed,
-      "a frame: \"type\" must be ready, started, stdout, stderr, rpc_request, artifact or done");
+  return fail(errc::malformed,
+              "a frame: \"type\" must be ready, started, stdout, stderr, rpc_request, rpc_cancel, "
+              "artifact or done");
 }
 
 } // namespace bulkhead

@@ -69,6 +69,12 @@ struct guest_call {
   friend bool operator==(const guest_call&, const guest_call&) = default;
 };
 
+/// The code no longer waits for the answer to a call (`rpc_cancel`).
+struct guest_cancel {
+  std::uint64_t id = 0; ///< the call's
+  friend bool operator==(const guest_cancel&, const guest_cancel&) = default;
+};
+
 /// An uncaught exception, as the guest tells it.
 struct guest_exception {
   std::string type;
@@ -95,8 +101,8 @@ struct guest_artifact {
   friend bool operator==(const guest_artifact&, const guest_artifact&) = default;
 };
 
-using guest_frame =
-    std::variant<guest_ready, guest_started, guest_output, guest_call, guest_artifact, guest_done>;
+using guest_frame = std::variant<guest_ready, guest_started, guest_output, guest_call, guest_cancel,
+                                 guest_artifact, guest_done>;
 
 /// A call whose envelope was sound but whose content was not: answered to the guest by its id.
 struct refused_call {
@@ -109,7 +115,7 @@ struct refused_call {
 /// counts as absent.
 ///
 /// Sizes: an output frame has at most `bounds.output_frame` bytes as it travels; a call's arguments
-/// `bounds.tool_payload`, all else of a call `bounds.control_frame`; a ready frame
+/// `bounds.tool_payload`, all else of a call `bounds.control_frame`; a ready or cancel frame
 /// `bounds.control_frame`; an artifact frame `bounds.line`; the result and exception of a done
 /// frame together `bounds.control_frame` once decoded and the frame `bounds.output_frame`. Exit
 /// codes are clamped to 0 … 255.
@@ -161,6 +167,10 @@ auto inspect(Inspector& f, guest_output& x) {
 template <class Inspector>
 auto inspect(Inspector& f, guest_call& x) {
   return f(x.id, x.kind, x.server, x.tool, x.arguments, x.query, x.limit, x.full_detail);
+}
+template <class Inspector>
+auto inspect(Inspector& f, guest_cancel& x) {
+  return f(x.id);
 }
 template <class Inspector>
 auto inspect(Inspector& f, guest_artifact& x) {

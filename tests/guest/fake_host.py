@@ -69,6 +69,8 @@ class Run:
     def __init__(self):
         self.frames = []
         self.requests = []
+        self.cancelled = []
+        self.by_id = {}
         self.artifacts = []
         self.done = None
         self.output = {"stdout": bytearray(), "stderr": bytearray()}
@@ -171,7 +173,12 @@ class FakeHost:
                     run.output[frame["type"]] += bytes_of(frame)
                 elif frame["type"] == "rpc_request":
                     run.requests.append(frame["payload"])
+                    run.by_id[frame["id"]] = frame["payload"]
                     self._answer(frame)
+                elif frame["type"] == "rpc_cancel":
+                    run.cancelled.append(run.by_id[frame["id"]])
+                    self.send({"type": "rpc_response", "id": frame["id"], "success": False,
+                               "error": {"code": "cancelled", "message": "cancelled"}})
                 elif frame["type"] == "artifact":
                     run.artifacts.append(
                         (frame["name"], frame["mimeType"], base64.b64decode(frame["b64"])))

@@ -88,6 +88,8 @@ class SdkClient:
 
     def __init__(self, *flavour):
         self.logs = []
+        self.changes = []
+        self.asked = []
         self._outcomes = {}
         self._lock = threading.Lock()
         self.process = subprocess.Popen(["node", os.path.join(INSTALLED, "driver.mjs"), *flavour],
@@ -121,6 +123,10 @@ class SdkClient:
             message = json.loads(line)
             if "log" in message:
                 self.logs.append(message["log"])
+            elif "change" in message:
+                self.changes.append(message["change"])
+            elif "asked" in message:
+                self.asked.append(message["asked"])
             elif "progress" in message:
                 self._outcomes[message["call"]].progress.append(message["progress"])
             else:

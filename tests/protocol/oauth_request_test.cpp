@@ -13,7 +13,7 @@ authorization_attempt attempt(bool sends_issuer = false) {
 
 TEST(pkce, is_as_in_rfc_7636_appendix_b) {
   EXPECT_EQ(code_challenge("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"),
-            "E9Melhoa2OwvFrEMTHguCHaoeK1t8URWbuGJSstw-cM");
+            "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM");
 }
 
 TEST(sha256, is_written_in_hex) {

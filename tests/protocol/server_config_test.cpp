@@ -79,6 +79,28 @@ TEST(server_config, defaults_and_find) {
   EXPECT_EQ(result.find("c"), nullptr);
 }
 
+TEST(server_config, roots_become_uris) {
+  auto result = read_one(R"({"mcpServers":{"a":{"command":"x","maxConcurrentCalls":3,
+    "roots":["/data/a b/\u00fc%","~/notes","file:///as%20it%20is"]}}})");
+  ASSERT_EQ(result.servers.size(), 1U);
+  EXPECT_EQ(result.servers[0].roots,
+            (std::vector<std::string>{"file:///data/a%20b/%C3%BC%25", "file:///home/u/notes",
+                                      "file:///as%20it%20is"}));
+  EXPECT_EQ(result.servers[0].most_calls, 3U);
+  EXPECT_TRUE(result.problems.empty());
+  for (const char* roots : {"\"/data\"", "[5]", "[\"data\"]", "[\"https://a.example/\"]"}) {
+    EXPECT_NE(problem_of(std::string{R"({"command":"x","roots":)"} + roots + "}").find("roots"),
+              std::string::npos)
+        << roots;
+  }
+  for (const char* calls : {"0", "-1", "1.5", "\"3\"", "1001"}) {
+    EXPECT_NE(problem_of(std::string{R"({"command":"x","maxConcurrentCalls":)"} + calls + "}")
+                  .find("maxConcurrentCalls"),
+              std::string::npos)
+        << calls;
+  }
+}
+
 TEST(server_config, a_raw_name_is_found_before_an_alias) {
   auto result = read_one(R"({"mcpServers":{"class":{"command":"x"},"class_":{"command":"y"}}})");
   ASSERT_EQ(result.servers.size(), 2U);
@@ -112,18 +134,133 @@ TEST(server_config, names_wrong_types) {
             "callTimeout must be from 0.1 to 86400 seconds, but is 0");
   EXPECT_EQ(problem_of(R"({"command":"x","disabled":"no"})"),
             "disabled must be true or false, but is a string");
-  EXPECT_EQ(problem_of(R"({"command":"x","type":"pipe"})"), "type must be \"stdio\"");
+  EXPECT_EQ(problem_of(R"({"command":"x","type":"pipe"})"),
+            "type must be \"stdio\", \"http\" or \"sse\"");
   EXPECT_EQ(problem_of(R"({"command":"x\u0000y"})"),
             "command holds a NUL character, which no process can be given");
 }
 
-TEST(server_config, skips_remote_and_own_entries) {
-  for (auto entry : {R"({"url":"https://x"})", R"({"type":"http","url":"https://x"})",
-                     R"({"serverUrl":"https://x"})", R"({"httpUrl":"https://x"})",
-                     R"({"type":"sse","url":"https://x","command":"y"})"}) {
-    EXPECT_TRUE(problem_of(entry).find("doesn't support remote servers yet") != std::string::npos)
-        << entry;
+TEST(server_config, reads_servers_with_an_address) {
+  auto result = read_one(R"({"mcpServers": {
+    "a": {"url": "https://${HOST:-x.example}/mcp?key=${TOKEN}",
+          "headers": {"Authorization": "Bearer ${TOKEN}", "X-None": "${NOPE-}"}, "callTimeout": 5},
+    "b": {"type": "sse", "url": "http://127.0.0.1:1/sse", "command": "unused"},
+    "c": {"serverUrl": "https://c"}, "d": {"httpUrl": "https://d"},
+    "e": {"type": "streamable-http", "url": "HTTPS://user:pw@e/"}}})");
+  EXPECT_TRUE(result.problems.empty());
+  ASSERT_EQ(result.servers.size(), 5U);
+  const auto& a = result.servers[0];
+  EXPECT_EQ(a.transport, server_transport::http);
+  EXPECT_EQ(a.url, "https://x.example/mcp?key=s3cret-value");
+  EXPECT_EQ(a.shown_url, "https://${HOST:-x.example}/mcp?key=${TOKEN}");
+  EXPECT_EQ(a.headers,
+            (std::map<std::string, std::string>{{"Authorization", "Bearer s3cret-value"}}));
+  EXPECT_EQ(a.call_timeout, std::chrono::seconds(5));
+  EXPECT_EQ(result.servers[1].transport, server_transport::sse);
+  EXPECT_EQ(result.servers[1].command, "");
+  EXPECT_EQ(result.servers[2].url, "https://c");
+  EXPECT_EQ(result.servers[3].url, "https://d");
+  EXPECT_EQ(result.servers[4].shown_url, "HTTPS://user:***@e/");
+}
+
+TEST(server_config, refuses_unusable_addresses) {
+  for (auto url :
+       {"ftp://x", "http://", "x.example", "https://a b", "https://x\\u000d\\u000ay", ""}) {
+    EXPECT_EQ(problem_of(std::string(R"({"type":"http","url":")") + url + "\"}"),
+              "url must be an address that begins with http:// or https://, without spaces")
+        << url;
   }
+  EXPECT_EQ(problem_of(R"({"type":"http","command":"x"})"),
+            "has no url: a server of this type needs the address to connect to");
+  EXPECT_EQ(problem_of(R"({"url":"https://x","headers":["a"]})"),
+            "headers must be an object of strings");
+  EXPECT_EQ(problem_of(R"({"url":"https://x","headers":{"a b":"c"}})"),
+            "headers has a name that no HTTP header can have");
+  EXPECT_EQ(problem_of(R"({"url":"https://x","headers":{"A":"b\nc"}})"),
+            "headers.A holds a control character");
+  EXPECT_EQ(problem_of(R"({"url":"https://x","headers":{"A":"${NOPE}"}})"),
+            "headers.A needs the environment variable NOPE, which isn't set: set it or write "
+            "${NOPE:-default}");
+}
+
+TEST(server_config, an_entry_narrows_its_tools) {
+  auto result = read_one(R"({"mcpServers": {
+      "a": {"command": "x", "includeTools": ["ls", "get_*"], "excludeTools": ["get_key"]},
+      "b": {"command": "x", "includeTools": []}, "c": {"command": "x", "excludeTools": []}},
+      "policy": {"deny": ["a/get_two"]}})");
+  EXPECT_TRUE(result.problems.empty());
+  auto allowed = [&](const char* server, const char* tool) {
+    return allows_tool(result.rules, server, tool);
+  };
+  EXPECT_TRUE(allowed("a", "ls").allowed);
+  EXPECT_TRUE(allowed("a", "get_one").allowed);
+  EXPECT_EQ(allowed("a", "get_key").rule, "\"get_key\" of excludeTools in the server's entry");
+  EXPECT_EQ(allowed("a", "rm").rule, "not in includeTools of the server's entry");
+  EXPECT_EQ(allowed("a", "get_two").rule, "deny rule \"a/get_two\"");
+  EXPECT_FALSE(allowed("b", "ls").allowed);
+  EXPECT_TRUE(allowed("c", "ls").allowed);
+  run_rights rights{result.rules, {"a", "b"}};
+  EXPECT_FALSE(rights.tool("a", "rm").allowed);
+  for (auto entry :
+       {R"({"command":"x","includeTools":"ls"})", R"({"command":"x","excludeTools":[1]})",
+        R"({"command":"x","excludeTools":[""]})", R"({"command":"x","excludeTool":["a"]})"}) {
+    EXPECT_FALSE(problem_of(entry).empty()) << entry;
+  }
+}
+
+TEST(server_config, a_filter_goes_with_its_entry) {
+  auto result =
+      read({{"/a.json", R"({"mcpServers": {"x": {"command": "x", "includeTools": ["ls"]}}})"},
+            {"/b.json", R"({"mcpServers": {"x": {"command": "y"}}})"}});
+  EXPECT_TRUE(allows_tool(result.rules, "x", "rm").allowed);
+  EXPECT_TRUE(result.rules.filters.empty());
+}
+
+TEST(server_config, variables_from_elsewhere) {
+  const file_lookup files = [](const std::string& path, bool bound) -> expected<std::string> {
+    if (path == "/p/.env" || (bound && path == "/shared/.env")) {
+      return "A=from-file\nB=b\n";
+    }
+    return fail(errc::not_found, "isn't there");
+  };
+  auto look_up = [](std::string_view name) -> std::optional<std::string> {
+    return name == "TOKEN" ? std::optional<std::string>("s3cret-value") : std::nullopt;
+  };
+  auto result = read_server_config({{"/c.json", R"({"mcpServers": {
+          "a": {"command": "x", "env": {"A": "own"}, "envFile": "/p/.env", "envVars": ["TOKEN", "NOPE", "B"]},
+          "b": {"command": "x", "envFile": "/shared/.env"},
+          "c": {"command": "x", "envFile": "rel"},
+          "d": {"command": "x", "envFile": "/shared/.env", "envFileSha256": "0123"},
+          "e": {"command": "x", "envVars": ["not a name"]}}})"}},
+                                   look_up, "/home/u", {}, files);
+  ASSERT_EQ(result.servers.size(), 1U);
+  EXPECT_EQ(result.servers[0].env, (std::map<std::string, std::string>{
+                                       {"A", "own"}, {"B", "b"}, {"TOKEN", "s3cret-value"}}));
+  ASSERT_EQ(result.problems.size(), 4U);
+  EXPECT_EQ(result.problems[0].message, "envFile \"/shared/.env\" isn't there");
+  EXPECT_EQ(result.problems[1].message,
+            "envFile must be an absolute path, or one that starts with ~/");
+  EXPECT_TRUE(result.problems[2].message.find("has changed since it was approved") !=
+              std::string::npos);
+  EXPECT_EQ(result.problems[3].message, "envVars must be an array of names of variables");
+}
+
+TEST(server_config, sources_tell_what_became_of_each_definition) {
+  auto result =
+      read({{"/a.json", R"({"mcpServers": {"x": {"command": "x"}, "y": {"command": "y"}}})"},
+            {"/b.json", R"({"mcpServers": {"x": {"command": "x", "disabled": true}}})"},
+            {"/c.json", R"({"mcpServers": {"z": {"command": 3}}})"},
+            {"/d.json", "{"}});
+  using enum definition_state;
+  ASSERT_EQ(result.sources.size(), 4U);
+  EXPECT_EQ(result.sources[0].servers,
+            (std::vector<source_server>{{"x", shadowed, "/b.json"}, {"y", used, ""}}));
+  EXPECT_EQ(result.sources[1].servers, (std::vector<source_server>{{"x", disabled, ""}}));
+  EXPECT_EQ(result.sources[2].servers, (std::vector<source_server>{{"z", unusable, ""}}));
+  EXPECT_TRUE(result.sources[3].servers.empty());
+}
+
+TEST(server_config, skips_own_entries) {
   EXPECT_TRUE(
       problem_of(R"({"command":"bulkhead"})").starts_with("would start this program again"));
   auto allowed = read({{"/c.json", R"({"mcpServers":{"x":{"command":"bulkhead"}}})"}},
@@ -147,7 +284,7 @@ TEST(server_config, no_problem_shows_a_value) {
       R"({"command":"bulkhead","env":{"K":"s3cret-value"}})",
       R"({"command":"x","cwd":"s3cret-value"})",
       R"({"command":"x","env":"s3cret-value"})",
-      R"({"command":"x","env":{"K":"${s3cret-value}"}})",
+      R"({"command":"x","env":{"K":"${s3cret+value}"}})",
   };
   for (const auto& text : texts) {
     EXPECT_EQ(problem_of(text).find("s3cret"), std::string::npos) << text;
@@ -174,8 +311,7 @@ TEST(server_config, a_bad_file_leaves_the_others) {
   ASSERT_EQ(result.problems.size(), 8U);
   EXPECT_TRUE(result.problems[0].message.starts_with("line 3, column "))
       << result.problems[0].message;
-  EXPECT_TRUE(result.problems[1].message.starts_with(
-      "must hold a JSON object with an \"mcpServers\" member"));
+  EXPECT_TRUE(result.problems[1].message.starts_with("must hold a JSON object"));
   EXPECT_TRUE(result.problems[3].message.starts_with("has neither"));
   EXPECT_EQ(result.problems[4].message,
             "mcpServers must be an object with an entry for each server, but is an array");
@@ -428,7 +564,7 @@ TEST(server_config, a_damaged_file_never_takes_the_good_one_with_it) {
         read({{"/bad.json", text}, {"/good.json", R"({"servers":{"ok":{"command":"x"}}})"}});
     ASSERT_NE(result.find("ok"), nullptr) << text;
     for (const auto& server : result.servers) {
-      EXPECT_FALSE(server.command.empty());
+      EXPECT_FALSE(server.command.empty() && server.url.empty());
       EXPECT_EQ(server.alias, python_identifier(server.alias));
     }
   }

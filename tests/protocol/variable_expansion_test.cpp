@@ -28,6 +28,12 @@ TEST(expand_variables, values_and_defaults) {
   EXPECT_EQ(expand("${EMPTY:-fallback}").value(), "fallback");
   EXPECT_EQ(expand("${EMPTY}").value(), "");
   EXPECT_EQ(expand("${HOME:-fallback}").value(), "/home/u");
+  EXPECT_EQ(expand("${UNSET-fallback}").value(), "fallback");
+  EXPECT_EQ(expand("${UNSET-}").value(), "");
+  EXPECT_EQ(expand("${UNSET-a-b:-c}").value(), "a-b:-c");
+  EXPECT_EQ(expand("${EMPTY-fallback}").value(), "") << "it is set";
+  EXPECT_EQ(expand("${UNSET-$${UNSET}}.").value(), "${UNSET}.") << "a literal reference";
+  EXPECT_EQ(expand("${HOME-$${HOME}}.").value(), "/home/u.");
 }
 
 TEST(expand_variables, leaves_other_dollars_alone) {
@@ -45,7 +51,7 @@ TEST(expand_variables, refuses_what_it_cannot_fill_in) {
             "needs the environment variable TOKEN, which isn't set: set it or "
             "write ${TOKEN:-default}");
   for (auto text : {"${", "${HOME", "${}", "${1X}", "${input:key}", "${HOME%/}", "${A B}", "${:-x}",
-                    "${A:-${HOME}}"}) {
+                    "${A:-${HOME}}", "${HOME:-${A}}", "${HOME-${A}}", "${-x}"}) {
     auto result = expand(text);
     ASSERT_FALSE(result) << text;
     EXPECT_EQ(result.error().code, errc::invalid_argument) << text;

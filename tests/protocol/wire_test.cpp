@@ -141,6 +141,18 @@ TEST(wire, an_id_is_an_integer_from_1_to_2_to_the_53) {
             errc::malformed);
 }
 
+TEST(wire, a_cancel_names_its_call) {
+  EXPECT_EQ(frame_of<guest_cancel>(R"({"type":"rpc_cancel","id":7})").id, 7U);
+  for (const auto* line :
+       {R"({"type":"rpc_cancel"})", R"({"type":"rpc_cancel","id":0})",
+        R"({"type":"rpc_cancel","id":"7"})", R"({"type":"rpc_cancel","id":-1})"}) {
+    EXPECT_EQ(error_of(line), errc::malformed) << line;
+  }
+  EXPECT_EQ(error_of(R"({"type":"rpc_cancel","id":7,"pad":")" +
+                     std::string(bounds.control_frame, 'x') + "\"}"),
+            errc::too_large);
+}
+
 TEST(wire, refuses_a_bad_call_by_its_id) {
   for (const auto* payload : {"1",
                               "null",

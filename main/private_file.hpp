@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "protocol/error.hpp"
+
+namespace bulkhead {
+
+/// Puts a file that only its owner can read into `folder`, which is made (0700) if need be: whole
+/// or not at all, in place of one of that name. Errors: unavailable.
+expected<void> write_private_file(const std::string& folder, const std::string& name,
+                                  std::string_view text);
+
+} // namespace bulkhead

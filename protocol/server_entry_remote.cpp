@@ -1,0 +1,113 @@
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "protocol/ascii.hpp"
+#include "protocol/masked_arguments.hpp"
+#include "protocol/server_entry_reader.hpp"
+
+namespace bulkhead {
+
+namespace {
+
+bool is_control(char c) {
+  return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
+}
+
+/// A token of RFC 9110, section 5.6.2.
+bool is_header_name(std::string_view name) {
+  constexpr std::string_view marks = "!#$%&'*+-.^_`|~";
+  return !name.empty() && std::all_of(name.begin(), name.end(), [&](char c) {
+    auto low = lower_case(c);
+    return (low >= 'a' && low <= 'z') || (c >= '0' && c <= '9') ||
+           marks.find(c) != std::string_view::npos;
+  });
+}
+
+/// The members that may hold a server's address, and what each says of how it is spoken to.
+struct address_key {
+  const char* key;
+  server_transport transport;
+};
+constexpr std::array address_keys = {
+    address_key{"url", server_transport::http},
+    address_key{"httpUrl", server_transport::http},
+    address_key{"serverUrl", server_transport::http},
+};
+
+} // namespace
+
+server_transport server_entry_reader::read_transport() {
+  auto type = plain_text("type");
+  if (type == "http" || type == "streamable-http" || type == "streamableHttp") {
+    return server_transport::http;
+  }
+  if (type == "sse") {
+    return server_transport::sse;
+  }
+  if (!type.empty() && type != "stdio") {
+    refuse("type must be \"stdio\", \"http\" or \"sse\"");
+  }
+  if (type.empty() && member("command") == nullptr) {
+    for (const auto& [key, transport] : address_keys) {
+      if (member(key) != nullptr) {
+        return transport;
+      }
+    }
+  }
+  return server_transport::stdio;
+}
+
+void server_entry_reader::read_address(server_entry& target) {
+  for (const auto& [key, transport] : address_keys) {
+    const auto* value = member(key);
+    if (value == nullptr) {
+      continue;
+    }
+    auto url = expanded(key, *value);
+    auto scheme = lower_case(url.substr(0, url.find("://")));
+    bool usable =
+        (scheme == "http" || scheme == "https") && url.size() > scheme.size() + 3 &&
+        std::none_of(url.begin(), url.end(), [](char c) { return is_control(c) || c == ' '; });
+    if (!usable) {
+      refuse(fmt::format("{} must be an address that begins with http:// or https://, without "
+                         "spaces",
+                         key));
+      return;
+    }
+    target.url = std::move(url);
+    target.shown_url = mask_arguments({value->get<std::string>()}).front();
+    return;
+  }
+  refuse("has no url: a server of this type needs the address to connect to");
+}
+
+std::map<std::string, std::string> server_entry_reader::read_headers() {
+  std::map<std::string, std::string> result;
+  const auto* headers = member("headers");
+  if (headers == nullptr) {
+    return result;
+  }
+  if (!headers->is_object()) {
+    refuse("headers must be an object of strings");
+    return result;
+  }
+  for (const auto& [name, value] : headers->items()) {
+    if (!is_header_name(name)) {
+      refuse("headers has a name that no HTTP header can have");
+      return result;
+    }
+    auto text = expanded("headers." + name, value);
+    if (std::any_of(text.begin(), text.end(), is_control)) {
+      refuse(fmt::format("headers.{} holds a control character", name));
+    }
+    // An empty one says nothing; a variable that isn't there leaves such.
+    if (!text.empty()) {
+      result[name] = std::move(text);
+    }
+  }
+  return result;
+}
+
+} // namespace bulkhead
