@@ -369,10 +369,12 @@ using sandbox_pool_actor = caf::typed_actor<
 /// What there is to know of tools, worked out where nobody else waits for it.
 using tool_library_actor = caf::typed_actor<
     /// What the catalogue's policy allows of a server's documents, ready to be asked about; the
-    /// newest of each server is kept.
+    /// newest of each server is kept, here and on disk.
     caf::replies_to<documents_atom, catalogue_ptr, documents_ptr>::with<tool_shelf_ptr>,
-    /// Answers list_tools, query_tool_docs and search_tool_docs as JSON text, and a call_tool with
-    /// the error that there is no such tool.
+    /// Answers list_tools, query_tool_docs and search_tool_docs as JSON text; the last two also of
+    /// servers that the run doesn't have, if they are known from earlier: nothing is started. A
+    /// call_tool fails with not_found (no such tool) or invalid_argument (arguments that don't fit
+    /// its schema), and is answered by nothing else.
     caf::replies_to<tool_question>::with<std::string>>;
 
 /// Keeps what runs leave: artifacts, and outputs that are more than their answers show. Works on
@@ -403,10 +405,11 @@ using admission_actor = caf::typed_actor<
 /// A session's interpreter, lent for one run.
 struct session_lease {
   std::string handle;
-  std::uint64_t number = 0;         ///< of this lease, so that a stale release is told
-  std::vector<std::string> servers; ///< that the session may call, raw names
-  sandbox_actor sandbox;            ///< where it lives; null: it has yet to be made
-  bool reset = false;               ///< the run is to begin in another, and end this one
+  std::uint64_t number = 0;            ///< of this lease, so that a stale release is told
+  std::vector<std::string> servers;    ///< that the session may call, raw names
+  sandbox_actor sandbox;               ///< where it lives; null: it has yet to be made
+  bool reset = false;                  ///< the run is to begin in another, and end this one
+  std::vector<std::string> loadable{}; ///< see session_claim
   friend bool operator==(const session_lease&, const session_lease&) = default;
 };
 

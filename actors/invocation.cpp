@@ -1,5 +1,6 @@
 #include "actors/invocation.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include <caf/all.hpp>
@@ -59,7 +60,10 @@ void invocation_state::begin(const catalogue_ptr& all) {
   }
   catalogue = all;
   // The one place where a run's rights are made: what it asked for, cut down by policy.
-  rights = run_rights{catalogue->rules, request.servers};
+  auto servers = request.servers;
+  auto loadable = loadable_servers();
+  servers.insert(servers.end(), loadable.begin(), loadable.end());
+  rights = run_rights{catalogue->rules, std::move(servers)};
   what = sandbox_run{request.id, std::move(request.code), {}, {}, budget,
                      {},         std::move(request.files)};
   if (request.session) {
@@ -70,9 +74,15 @@ void invocation_state::begin(const catalogue_ptr& all) {
       continue;
     }
     what.discovered.push_back(brief_of(entry));
-    if (rights.server(entry.name).allowed) {
-      what.servers.push_back(brief_of(entry));
-      links[entry.name].brief = brief_of(entry);
+    if (!rights.server(entry.name).allowed) {
+      continue;
+    }
+    auto& to = links[entry.name];
+    to.brief = brief_of(entry);
+    to.named = std::find(request.servers.begin(), request.servers.end(), entry.name) !=
+               request.servers.end();
+    if (to.named) {
+      what.servers.push_back(to.brief);
       answer.servers.push_back(entry.name);
     }
   }
@@ -82,8 +92,18 @@ void invocation_state::begin(const catalogue_ptr& all) {
   send_to(goes_on() ? request.session->sandbox : context.make_sandbox(true));
   // Servers start while the container boots.
   for (auto& [server, to] : links) {
-    connect(to);
+    if (to.named) {
+      connect(to);
+    }
   }
+}
+
+/// Those that the code may call without their having been asked for. A session's are fixed.
+std::vector<std::string> invocation_state::loadable_servers() const {
+  if (request.session) {
+    return request.session->loadable;
+  }
+  return context.env->config.autoload ? catalogue->allowed_servers() : std::vector<std::string>{};
 }
 
 void invocation_state::send_to(sandbox_actor which) {

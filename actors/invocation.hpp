@@ -58,6 +58,7 @@ struct invocation_state {
     enum class state : std::uint8_t { unknown, connecting, ready, failed };
     state now = state::unknown;
     server_brief brief;
+    bool named = false; ///< by who asked for the run; others are loaded when the code names them
     mcp_client_actor client;
     tool_shelf_ptr tools; ///< only those that the run may use
     error failure;
@@ -72,6 +73,7 @@ struct invocation_state {
   // Life (invocation.cpp).
   caf::result<run_answer> run();
   void begin(const catalogue_ptr& all);
+  std::vector<std::string> loadable_servers() const;
   void send_to(sandbox_actor which);
   void try_another(error reason);
   void up();
@@ -118,11 +120,9 @@ struct invocation_state {
   void route(guest_call& call);
   void route_to(link& to, guest_call& call);
   void serve(link& to, guest_call& call);
-  void call_tool(link& to, guest_call& call);
+  void call_tool(link& to, guest_call& call, bool checked = false);
   void ask_library(guest_call call, std::vector<tool_shelf_ptr> among);
   void next_question();
-  void search(const guest_call& call);
-  void finish_searches();
   void connect(link& to);
   void fetch_documents(link& to);
   void shelve(link& to, const documents_ptr& documents);
@@ -145,6 +145,14 @@ struct invocation_state {
   void go_on();
   void withdraw_questions();
   void cancel_call(std::uint64_t id);
+
+  // What is known of tools (invocation_discovery.cpp).
+  bool may_know(std::string_view server) const;
+  void search(const guest_call& call);
+  void finish_searches();
+  void about_servers(tool_question& question) const;
+  bool arguments_fit(link& to, const tool_document& tool, guest_call& call);
+  void check_elsewhere(link& to, guest_call& call);
 
   invocation_impl_actor::pointer self;
   invocation_context context;

@@ -90,7 +90,9 @@ void invocation_state::route(guest_call& call) {
   case guest_call_kind::list_servers: {
     std::vector<server_brief> briefs;
     for (const auto& [name, to] : links) {
-      briefs.push_back(to.brief);
+      if (to.named) {
+        briefs.push_back(to.brief);
+      }
     }
     respond(call.id, encode_servers(briefs));
     return;
@@ -103,6 +105,8 @@ void invocation_state::route(guest_call& call) {
   }
   if (auto* to = find_link(call.server)) {
     route_to(*to, call);
+  } else if (call.kind == guest_call_kind::query_tool_docs && may_know(call.server)) {
+    ask_library(std::move(call), {});
   } else {
     refuse_unknown_server(call);
   }
@@ -172,6 +176,9 @@ void invocation_state::connect(link& to) {
     return;
   }
   to.now = link::state::connecting;
+  if (!std::exchange(to.named, true)) {
+    answer.servers.push_back(to.brief.name);
+  }
   self->request(context.registry, 10s, client_atom::value, to.brief.name)
       .then(
           [this, &to](const mcp_client_actor& client) {
@@ -230,7 +237,7 @@ void invocation_state::settle(link& to) {
   finish_searches();
 }
 
-void invocation_state::call_tool(link& to, guest_call& call) {
+void invocation_state::call_tool(link& to, guest_call& call, bool checked) {
   const auto* tool = find_tool(to.tools->documents->tools, call.tool);
   // The raw name goes through policy also when no document has it: a denied tool says so.
   auto verdict = rights.tool(to.brief.name, tool != nullptr ? tool->name : call.tool);
@@ -242,6 +249,9 @@ void invocation_state::call_tool(link& to, guest_call& call) {
   if (tool == nullptr) {
     // What was meant instead takes looking for.
     ask_library(std::move(call), {to.tools});
+    return;
+  }
+  if (!checked && !arguments_fit(to, *tool, call)) {
     return;
   }
   auto serial = context.env->next_serial();
@@ -269,7 +279,9 @@ void invocation_state::call_tool(link& to, guest_call& call) {
 
 /// A few questions at once; the library is there for all runs.
 void invocation_state::ask_library(guest_call call, std::vector<tool_shelf_ptr> among) {
-  questions.push_back({std::move(call), std::move(among), answer_room{budget}});
+  tool_question question{std::move(call), std::move(among), answer_room{budget}};
+  about_servers(question);
+  questions.push_back(std::move(question));
   next_question();
 }
 
@@ -312,49 +324,6 @@ std::string invocation_state::waited_for() const {
     what.back() = "others";
   }
   return fmt::format("{}", fmt::join(what, " and "));
-}
-
-void invocation_state::search(const guest_call& call) {
-  if (links.empty()) {
-    // An empty list would say that there is no such tool.
-    refuse(call.id,
-           {errc::not_found, "this run has no servers to search; pass servers=[…] to run_python "
-                             "with those that discovered_servers() tells"});
-    return;
-  }
-  if (!call.server.empty() && find_link(call.server) == nullptr) {
-    refuse_unknown_server(call);
-    return;
-  }
-  searches.push_back(call);
-  finish_searches();
-}
-
-void invocation_state::finish_searches() {
-  auto connecting = [](const auto& entry) { return entry.second.now == link::state::connecting; };
-  if (std::any_of(links.begin(), links.end(), connecting)) {
-    return;
-  }
-  for (const auto& call : std::exchange(searches, {})) {
-    std::vector<tool_shelf_ptr> known;
-    const error* failure = nullptr;
-    for (const auto& [name, to] : links) {
-      if (!call.server.empty() && !to.is_called(call.server)) {
-        continue;
-      }
-      if (to.tools) {
-        known.push_back(to.tools);
-      } else if (!to.failure.message.empty()) {
-        failure = &to.failure;
-      }
-    }
-    if (known.empty() && failure != nullptr) {
-      // An empty list would say that there is no such tool.
-      refuse(call.id, *failure);
-      continue;
-    }
-    ask_library(call, std::move(known));
-  }
 }
 
 } // namespace bulkhead

@@ -115,6 +115,7 @@ void mcp_client_state::finish_listing(std::string_view note) {
   result->description = entry.description.empty() ? server.title : entry.description;
   result->tools = std::move(list->tools);
   result->hidden = list->hidden;
+  result->version = server.version;
   assign_tool_aliases(result->tools);
   if (documents_changed) {
     // While the list was being read.

@@ -160,7 +160,10 @@ void mcp_session_state::start_run(const rpc_message& message, const mcp_request&
   }
   auto fresh = call.session == "new";
   claim_session(id, {context.owner, fresh ? std::string{} : std::move(call.session), call.reset,
-                     runs[id].what.servers, deadline::at(self->clock().now() + queue_wait)});
+                     runs[id].what.servers,
+                     context.env->config.autoload ? context.catalogue->allowed_servers()
+                                                  : std::vector<std::string>{},
+                     deadline::at(self->clock().now() + queue_wait)});
 }
 
 void mcp_session_state::claim_session(const std::string& id, session_claim claim) {

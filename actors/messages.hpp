@@ -146,8 +146,9 @@ struct session_claim {
   std::string handle; ///< empty: a new session
   bool reset = false; ///< begin afresh: what the interpreter holds is dropped
   std::vector<std::string>
-      servers;  ///< raw names; a session that exists has its own, none means these
-  deadline due; ///< until when to wait while others run in it
+      servers; ///< raw names; a session that exists has its own, none means these
+  std::vector<std::string> loadable; ///< a new session's: it may call them besides, on first use
+  deadline due;                      ///< until when to wait while others run in it
   friend bool operator==(const session_claim&, const session_claim&) = default;
 };
 
@@ -327,8 +328,13 @@ using tool_shelf_ptr = std::shared_ptr<const tool_shelf>;
 /// What a run's code wants to know of tools.
 struct tool_question {
   guest_call call;
-  std::vector<tool_shelf_ptr> among; ///< not empty, but for a search
-  answer_room room;                  ///< for the answer
+  std::vector<tool_shelf_ptr> among;   ///< the server's, where the run has it; not for a search
+  answer_room room;                    ///< for the answer
+  catalogue_ptr catalogue{};           ///< whose servers may be told of
+  std::vector<std::string> callable{}; ///< those that the run may call as it is, raw names
+  error failure{errc::none, {}};       ///< of a server of the run: told if nothing else is
+  /// call_tool: what to check against the tool's schema; the call itself comes without.
+  std::shared_ptr<const std::string> arguments{};
   friend bool operator==(const tool_question&, const tool_question&) = default;
 };
 
@@ -386,7 +392,7 @@ auto inspect(I& f, sandbox_run& x) {
 }
 template <class I>
 auto inspect(I& f, session_claim& x) {
-  return f(x.owner, x.handle, x.reset, x.servers, x.due);
+  return f(x.owner, x.handle, x.reset, x.servers, x.loadable, x.due);
 }
 template <class I>
 auto inspect(I& f, container_request& x) {

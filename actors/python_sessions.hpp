@@ -43,10 +43,11 @@ struct python_sessions_state {
 
   struct session {
     std::string owner;
-    std::vector<std::string> servers; ///< fixed when it was made
-    sandbox_actor sandbox;            ///< null before the first run
-    std::uint64_t lease = 0;          ///< the current one; 0: nobody runs code in it
-    caf::actor_addr holder;           ///< of the lease
+    std::vector<std::string> servers;  ///< fixed when it was made
+    std::vector<std::string> loadable; ///< so are those that it may call besides
+    sandbox_actor sandbox;             ///< null before the first run
+    std::uint64_t lease = 0;           ///< the current one; 0: nobody runs code in it
+    caf::actor_addr holder;            ///< of the lease
     time_point last_used{};
     std::deque<waiting_claim> waiting;
   };

@@ -22,6 +22,7 @@
 #include "actors/http_host.hpp"
 #include "actors/process_host.hpp"
 #include "actors/python_sessions.hpp"
+#include "actors/runtime_cache.hpp"
 #include "actors/tool_library.hpp"
 #include "actors/volume_manager.hpp"
 #include "main/configuration.hpp"
@@ -152,7 +153,7 @@ supervisor_plan application::make_plan(stop_signal& stop) {
   };
   // Searches take processor time, so they don't take that of the workers.
   plan.start_library = [this]() -> tool_library_actor {
-    return system_->spawn<caf::detached>(tool_library);
+    return system_->spawn<caf::detached>(tool_library, env_, cache_folder(*env_) + "/documents");
   };
   // It waits for the disk.
   plan.start_store = [this]() -> artifact_store_actor {

@@ -102,6 +102,9 @@ struct server_catalogue {
 
   /// The entry called `name` (raw name or alias), or null.
   const server_entry* find(std::string_view name) const;
+
+  /// The raw names of those that policy allows.
+  std::vector<std::string> allowed_servers() const;
 };
 
 /// What is known of another program's files besides their translation.

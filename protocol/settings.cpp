@@ -328,6 +328,7 @@ tl::expected<settings, std::vector<error>> read_settings(const environment_looku
   from.take("MCP_BRIDGE_LOG_LEVEL", result.log, "trace, debug, info, warning, error or off",
             choice(log_levels));
   from.take_flag("MCP_BRIDGE_ALLOW_SELF_SERVER", result.allow_self_server);
+  from.take_flag("MCP_BRIDGE_AUTOLOAD", result.autoload);
   from.take_flag("MCP_BRIDGE_ALLOW_ROOTFUL", result.allow_rootful);
   from.take_flag("MCP_BRIDGE_STRICT", result.strict);
   from.take_flag("MCP_BRIDGE_OUTPUT_SCHEMA", result.output_schema);
@@ -360,6 +361,7 @@ std::vector<std::string> unknown_variables(const std::vector<std::string>& names
                                                       "MCP_BRIDGE_OUTPUT_SCHEMA",
                                                       "MCP_BRIDGE_LOG_LEVEL",
                                                       "MCP_BRIDGE_STRICT",
+                                                      "MCP_BRIDGE_AUTOLOAD",
                                                       "MCP_BRIDGE_ALLOW_SELF_SERVER",
                                                       "MCP_BRIDGE_ALLOW_ROOTFUL"};
   constexpr std::string_view prefix = "MCP_BRIDGE_";

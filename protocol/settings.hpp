@@ -48,7 +48,8 @@ struct settings {
   bulkhead::output_mode output = bulkhead::output_mode::compact; ///< MCP_BRIDGE_OUTPUT_MODE
   bulkhead::log_level log = bulkhead::log_level::info;           ///< MCP_BRIDGE_LOG_LEVEL
   bool allow_self_server = false;                                ///< MCP_BRIDGE_ALLOW_SELF_SERVER
-  bool allow_rootful = false;                                    ///< MCP_BRIDGE_ALLOW_ROOTFUL
+  bool autoload = false; ///< MCP_BRIDGE_AUTOLOAD: servers that code names are loaded on first use
+  bool allow_rootful = false;             ///< MCP_BRIDGE_ALLOW_ROOTFUL
   bool strict = false;                    ///< MCP_BRIDGE_STRICT: refuse when a limit isn't enforced
   std::uint32_t concurrent_runs = 8;      ///< MCP_BRIDGE_CONCURRENT_RUNS
   std::uint32_t sessions = 8;             ///< MCP_BRIDGE_SESSIONS: kept interpreters; 0: none

@@ -53,12 +53,13 @@ struct server_documents {
   std::vector<tool_document> tools;
   std::uint32_t hidden = 0; ///< tools that need tasks, which are left out
   staleness outdated{};
+  std::string version = {}; ///< of the server, as it says
   friend bool operator==(const server_documents&, const server_documents&) = default;
 };
 
 template <class Inspector>
 auto inspect(Inspector& f, server_documents& x) {
-  return f(x.server, x.alias, x.description, x.tools, x.hidden);
+  return f(x.server, x.alias, x.description, x.tools, x.hidden, x.version);
 }
 
 /// One page of a `tools/list` result.
@@ -95,6 +96,10 @@ std::vector<std::string> similar_tools(std::string_view name,
 /// `read_file(path: str, head: int = None)`. Names that are no identifiers come last, as
 /// `**{"max-depth": int = 3}`.
 std::string tool_signature(const tool_document& tool);
+
+/// A type stub (.pyi) of a server's tools, as the module `mcp.servers.<alias>` has them. Valid
+/// Python whatever the server calls things.
+std::string tool_stubs(const server_documents& documents);
 
 /// JSON for the guest: the `list_tools` answer of one server.
 std::string encode_tool_list(const std::vector<tool_document>& tools);

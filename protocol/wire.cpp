@@ -197,6 +197,16 @@ bool read_detail(json_members& members) {
   return detail == "full";
 }
 
+/// Stubs are of a whole server.
+void read_document_detail(json_members& members, guest_call& call) {
+  call.stubs = members.optional_text("detail", wire_name_limit) == "stubs";
+  if (!call.stubs) {
+    call.full_detail = read_detail(members);
+  } else if (!call.tool.empty()) {
+    members.reject(errc::invalid_argument, "tool", "can't be given with \"stubs\"");
+  }
+}
+
 void read_arguments(json_members& members, const limits& bounds, guest_call& call) {
   const auto arguments = members.optional_object("arguments");
   if (arguments.size() > bounds.tool_payload) {
@@ -223,7 +233,7 @@ void read_content(json_members& members, const limits& bounds, guest_call& call)
   case guest_call_kind::query_tool_docs:
     call.server = members.text("server", wire_name_limit);
     call.tool = members.optional_text("tool", wire_name_limit).value_or("");
-    call.full_detail = read_detail(members);
+    read_document_detail(members, call);
     break;
   case guest_call_kind::search_tool_docs:
     call.query = members.text("query", wire_query_limit);

@@ -66,6 +66,7 @@ struct guest_call {
   std::string query;            ///< search_tool_docs
   std::uint32_t limit = 5;      ///< search_tool_docs, 1 to 50
   bool full_detail = false;     ///< documents with schemas
+  bool stubs = false;           ///< query_tool_docs: a type stub instead
   friend bool operator==(const guest_call&, const guest_call&) = default;
 };
 
@@ -142,9 +143,10 @@ struct input_file {
 };
 
 /// Host to guest; each is one line, its newline included. `payload` is scanned JSON text, which may
-/// hold line ends between its tokens.
+/// hold line ends between its tokens. `autoload`: the discovered servers may be called, too.
 std::string encode_init(const std::vector<server_brief>& servers,
-                        const std::vector<server_brief>& discovered, const limits& bounds);
+                        const std::vector<server_brief>& discovered, const limits& bounds,
+                        bool autoload = false);
 /// `session`: other runs may follow in the same interpreter.
 std::string encode_execute(std::string_view run, std::string_view code, bool session = false,
                            const std::vector<input_file>& files = {});
@@ -166,7 +168,7 @@ auto inspect(Inspector& f, guest_output& x) {
 }
 template <class Inspector>
 auto inspect(Inspector& f, guest_call& x) {
-  return f(x.id, x.kind, x.server, x.tool, x.arguments, x.query, x.limit, x.full_detail);
+  return f(x.id, x.kind, x.server, x.tool, x.arguments, x.query, x.limit, x.full_detail, x.stubs);
 }
 template <class Inspector>
 auto inspect(Inspector& f, guest_cancel& x) {

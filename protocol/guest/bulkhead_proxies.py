@@ -89,9 +89,13 @@ class Servers(dict):
         return self[name] if name in self else default
 
 
-def install(channel, servers, discovered):
-    """Make the modules and the global names; returns those names for the run's namespace."""
+def install(channel, servers, discovered, autoload=False):
+    """Make the modules and the global names; returns those names for the run's namespace.
+    `autoload`: the host loads what else was discovered when it is first called."""
     runtime._configure(channel, servers, discovered)
+    if autoload:
+        loaded = {server["name"] for server in servers}
+        servers = servers + [each for each in discovered if each["name"] not in loaded]
     proxies = [Server(server["name"], server["alias"], server.get("description"))
                for server in servers]
     package = Module("mcp", "MCP servers: `mcp.servers.<alias>`, helpers: `mcp.runtime`.")

@@ -19,7 +19,8 @@ __all__ = [
     "LOADED_MCP_SERVERS", "MCPError", "MemoryQuotaError", "call_tool", "call_tool_sync",
     "capability_summary", "describe_server", "discovered_servers", "list_loaded_server_metadata",
     "list_servers", "list_servers_sync", "list_tools", "list_tools_sync", "query_tool_docs",
-    "query_tool_docs_sync", "search_tool_docs", "search_tool_docs_sync",
+    "query_tool_docs_sync", "search_tool_docs", "search_tool_docs_sync", "tool_stubs",
+    "tool_stubs_sync",
     *ARTIFACTS, *PERSISTENT]
 
 LOADED_MCP_SERVERS = ()
@@ -44,6 +45,15 @@ class MCPError(Exception):
         self.result = result
         self.server = server
         self.tool = tool
+
+
+class ToolDocs(list):
+    """What a search found; `note` says what it left out, and is shown with it."""
+
+    note = None
+
+    def __repr__(self):
+        return list.__repr__(self) + ("  # " + self.note if self.note else "")
 
 
 class MemoryQuotaError(MCPError):
@@ -187,6 +197,12 @@ def _search_payload(query, limit, detail, server):
     return payload
 
 
+def _found(answer):
+    docs = ToolDocs(answer["tools"])
+    docs.note = answer.get("note")
+    return docs
+
+
 # What the host answers
 
 def call_tool(server, tool, arguments=None, *, raw=False):
@@ -231,13 +247,24 @@ def query_tool_docs_sync(server, tool=None, detail="summary"):
 
 
 def search_tool_docs(query, *, limit=5, detail="summary", server=None):
-    """Documents of the tools that fit `query` best, of one server or all."""
-    return _request(_search_payload(query, limit, detail, server), label="search_tool_docs")
+    """Documents of the tools that fit `query` best, of one server or all configured ones; `toCall`
+    is what to do to call a tool that this run can't."""
+    return _request(_search_payload(query, limit, detail, server), _found, "search_tool_docs")
 
 
 def search_tool_docs_sync(query, *, limit=5, detail="summary", server=None):
     """As search_tool_docs, returning the value at once."""
-    return _request_sync(_search_payload(query, limit, detail, server))
+    return _request_sync(_search_payload(query, limit, detail, server), _found)
+
+
+def tool_stubs(server):
+    """A type stub (.pyi text) of a server's tools, as `mcp.servers.<alias>` has them."""
+    return _request(_docs_payload(server, None, "stubs"), label="tool_stubs")
+
+
+def tool_stubs_sync(server):
+    """As tool_stubs, returning the value at once."""
+    return _request_sync(_docs_payload(server, None, "stubs"))
 
 
 def _part(name):

@@ -95,7 +95,7 @@ struct fixture : test_coordinator_fixture<actor_config> {
       return started("registry", sys.spawn(scripted_registry, registry));
     };
     plan.start_library = [this]() -> tool_library_actor {
-      return started("library", tool_library_actor{sys.spawn(tool_library)});
+      return started("library", tool_library_actor{sys.spawn(tool_library, env, std::string{})});
     };
     plan.start_store = [this]() -> artifact_store_actor {
       return started("store", artifact_store_actor{

@@ -59,7 +59,7 @@ struct invocation_fixture : test_coordinator_fixture<actor_config> {
     request.servers = {"files"};
     request.timeout = 30s;
     registry_actor = sys.spawn(scripted_registry, registry);
-    library = sys.spawn(tool_library);
+    library = sys.spawn(tool_library, env, std::string{});
     box = sys.spawn(scripted_sandbox, sandbox);
     sessions_actor = sys.spawn(recording_sessions, sessions);
   }
