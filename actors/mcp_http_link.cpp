@@ -6,7 +6,7 @@
 #include <caf/all.hpp>
 #include <fmt/format.h>
 
-#include "protocol/http_redirect.hpp"
+#include "actors/errors.hpp"
 
 /// What the client of a server over HTTP sees: a child that takes and gives lines.
 namespace bulkhead {
@@ -29,10 +29,10 @@ scan_limits mcp_http_link_state::scan_bounds() const {
 
 caf::result<child_started> mcp_http_link_state::spawn(const child_owner_actor& of) {
   if (!url) {
-    return caf::make_error(errc::invalid_argument,
-                           fmt::format("its URL isn't one of http or https, or has a user name in "
-                                       "it; correct \"url\" in {}",
-                                       entry.source));
+    return to_caf(errc::invalid_argument,
+                  fmt::format("its URL isn't one of http or https, or has a user name in "
+                              "it; correct \"url\" in {}",
+                              entry.source));
   }
   end_child();
   child = ++last_child;

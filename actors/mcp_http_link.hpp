@@ -78,7 +78,8 @@ struct mcp_http_link_state {
   struct exchange {
     role what = role::post;
     message sent;
-    std::string token; ///< that it carries
+    std::string token;   ///< that it carries
+    std::string session; ///< likewise
     std::uint32_t status = 0;
     upstream::body_kind kind = upstream::body_kind::none;
     std::string challenge; ///< WWW-Authenticate
@@ -109,6 +110,7 @@ struct mcp_http_link_state {
   bool ready_to_send();
   void ask_for_token();
   bool uses_token() const;
+  bool names_credentials() const;
   void send(message what);
   std::vector<http_header> headers_for(const message& what) const;
   void open(exchange_id id, http_request request, exchange what);
@@ -130,12 +132,12 @@ struct mcp_http_link_state {
 
   // Sessions and streams (mcp_http_link_session.cpp).
   void learn(const rpc_message& response, const std::string& method);
-  void session_lost(message again);
+  void session_lost(exchange refused);
   void renew();
   void renewed(const rpc_message& response);
   void renewal_failed(const error& reason);
   void announced();
-  void resume(exchange broken);
+  void resume(exchange broken, const error& reason);
   void listen();
   void listen_again(const exchange& ended);
   void open_events();

@@ -25,6 +25,9 @@ constexpr std::size_t free_partial = 64 * kibibyte;
 /// A stream that has brought its answer has no reason to live on.
 constexpr auto linger_time = 5s;
 
+constexpr std::string_view not_repeated =
+    "the call may have been carried out, so it isn't repeated";
+
 std::string header_of(const http_head& head, std::string_view name) {
   for (const auto& header : head.headers) {
     if (lower_case(header.name) == name) {
@@ -68,7 +71,11 @@ void mcp_http_link_state::take_head(const http_head& head) {
     }
   }
   if (each.kind == upstream::body_kind::events) {
-    each.events.emplace(env->bounds.line);
+    if (each.events) {
+      each.events->restart(); // the position stays
+    } else {
+      each.events.emplace(env->bounds.line);
+    }
   } else if (each.what == role::listen || each.what == role::events || each.what == role::resume) {
     auto over = std::move(each);
     drop(head.id);
@@ -129,7 +136,11 @@ void mcp_http_link_state::take_body(const http_body& body) {
 void mcp_http_link_state::overlong(exchange_id id) {
   error reason{errc::too_large,
                fmt::format("its answer is over the limit of {} bytes an event", env->bounds.line)};
-  auto& from = exchanges.at(id);
+  auto found = exchanges.find(id);
+  if (found == exchanges.end()) {
+    return;
+  }
+  auto& from = found->second;
   if (from.sent.id != 0) {
     from.answered = true;
     refuse(from.sent.id, std::move(reason));
@@ -266,10 +277,13 @@ void mcp_http_link_state::conclude_post(exchange done, const error& reason) {
     // As if it were the one event of a stream.
     auto number = env->next_serial();
     auto body = std::move(done.body);
-    auto& again = exchanges.emplace(number, std::move(done)).first->second;
+    exchanges.emplace(number, std::move(done));
     take_text(number, body);
-    done = std::move(again);
-    exchanges.erase(number);
+    auto still = exchanges.extract(number);
+    if (!still) {
+      return; // what it said ended all
+    }
+    done = std::move(still.mapped());
   }
   if (done.sent.method == "notifications/initialized" && step == session_step::announcing) {
     announced();
@@ -279,13 +293,20 @@ void mcp_http_link_state::conclude_post(exchange done, const error& reason) {
   if (id == 0 || done.answered || !awaited.contains(id) || on_the_stream) {
     return;
   }
-  if (done.events && !done.events->last_id().empty() && !revision.empty()) {
-    resume(std::move(done));
+  if (done.events && !done.events->last_id().empty() && !revision.empty() &&
+      reason.code != errc::unavailable) {
+    resume(std::move(done), reason);
     return;
   }
   if (done.sent.renews) {
     renewal_failed(reason.code == errc::none ? error{errc::server_failed, "it gave no answer"}
                                              : reason);
+    return;
+  }
+  if (done.what == role::resume) {
+    refuse(id, {errc::server_failed,
+                fmt::format("its answer broke off, and the server can't be reached any more; {}",
+                            not_repeated)});
     return;
   }
   if (done.status != 0 && reason.code == errc::none) {
@@ -296,7 +317,7 @@ void mcp_http_link_state::conclude_post(exchange done, const error& reason) {
   }
   auto text = reason.message;
   if (reason.code == errc::closed && done.sent.method == "tools/call") {
-    text += "; the call may have been carried out, so it isn't repeated";
+    text += fmt::format("; {}", not_repeated);
   }
   refuse(id, {reason.code == errc::unavailable || reason.code == errc::closed ? errc::server_failed
                                                                               : reason.code,
@@ -310,10 +331,17 @@ void mcp_http_link_state::conclude_failure(exchange done) {
     refuse_access(std::move(done));
     return;
   }
-  bool in_session = !session.empty() || (goes == way::events && met);
-  if (in_session && !done.sent.renews && done.what == role::post &&
-      done.sent.method != "initialize" && upstream::ends_session(done.status, done.body)) {
-    session_lost(std::move(done.sent));
+  if (done.what == role::resume) {
+    refuse(id, {errc::server_failed,
+                fmt::format("its answer broke off, and the rest can't be had any more ({}); {}",
+                            upstream::describe_status(done.status, done.kind, done.body),
+                            not_repeated)});
+    return;
+  }
+  bool in_session = !done.session.empty() || (goes == way::events && met);
+  if (in_session && !done.sent.renews && done.sent.method != "initialize" &&
+      upstream::ends_session(done.status, done.body)) {
+    session_lost(std::move(done));
     return;
   }
   auto said = upstream::describe_status(done.status, done.kind, done.body);
@@ -372,14 +400,13 @@ void mcp_http_link_state::refuse_access(exchange done) {
     pump();
     return;
   }
-  bool configured = !uses_token();
   auto what = done.status == 401 ? "it wants to know who you are (HTTP 401)"
                                  : "it doesn't allow that with these credentials (HTTP 403)";
-  auto remedy = configured && store
-                    ? fmt::format("correct the header \"Authorization\" in {}", entry.source)
-                    : fmt::format("run: bulkhead login {}; or give it a header \"Authorization\" "
-                                  "in {}",
-                                  entry.name, entry.source);
+  auto remedy =
+      !store || names_credentials()
+          ? fmt::format("correct the header \"Authorization\" in {}", entry.source)
+          : fmt::format("run: bulkhead login {}; or give it a header \"Authorization\" in {}",
+                        entry.name, entry.source);
   error reason{errc::denied, fmt::format("{}; {}", what, remedy)};
   if (done.sent.renews) {
     renewal_failed(reason);

@@ -102,12 +102,13 @@ void mcp_http_link_state::pump() {
   while (!queue.empty() && ready_to_send()) {
     auto next = std::move(queue.front());
     queue.pop_front();
-    bool announces = next.method == "notifications/initialized";
-    send(std::move(next));
-    if (announces) {
+    if (next.renews) {
+      step = session_step::initializing;
+    } else if (next.method == "notifications/initialized") {
       // What follows it mustn't overtake it.
       step = session_step::announcing;
     }
+    send(std::move(next));
   }
 }
 
@@ -137,10 +138,13 @@ bool mcp_http_link_state::ready_to_send() {
 
 /// Configured credentials come before those of a login.
 bool mcp_http_link_state::uses_token() const {
-  return services.credentials && services.credentials() &&
-         std::none_of(entry.headers.begin(), entry.headers.end(), [](const auto& header) {
-           return lower_case(header.first) == "authorization";
-         });
+  return services.credentials && services.credentials() && !names_credentials();
+}
+
+bool mcp_http_link_state::names_credentials() const {
+  return std::any_of(entry.headers.begin(), entry.headers.end(), [](const auto& header) {
+    return lower_case(header.first) == "authorization";
+  });
 }
 
 void mcp_http_link_state::ask_for_token() {
@@ -206,7 +210,6 @@ void mcp_http_link_state::send(message what) {
   request.body = what.line;
   request.redirects = most_redirects;
   exchange made;
-  made.token = token;
   if (what.id == 0) {
     after(notification_time, [this, id] {
       if (auto late = exchanges.find(id); late != exchanges.end() && late->second.sent.id == 0) {
@@ -221,6 +224,8 @@ void mcp_http_link_state::send(message what) {
 }
 
 void mcp_http_link_state::open(exchange_id id, http_request request, exchange what) {
+  what.token = token;
+  what.session = session;
   request.most_bytes = UINT64_MAX; // what counts is a message, and credit
   auto current = services.http();
   if (current != http) {

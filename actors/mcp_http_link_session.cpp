@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 namespace {
 
 /// Until a broken stream is asked for again, unless the server says otherwise.
-constexpr std::chrono::milliseconds resume_pause = 1s;
+constexpr std::chrono::milliseconds resume_pause = 100ms;
 constexpr std::chrono::milliseconds listen_pause = 3s;
 
 /// Attempts in a row that bring nothing.
@@ -45,8 +45,9 @@ void mcp_http_link_state::learn(const rpc_message& response, const std::string& 
 
 /// The server doesn't know the session any more, so it didn't do what it was asked: once there is
 /// another session, it is asked once more.
-void mcp_http_link_state::session_lost(message again) {
-  if (again.tries > 0) {
+void mcp_http_link_state::session_lost(exchange refused) {
+  auto again = std::move(refused.sent);
+  if (again.tries > 1) {
     refuse(again.id, {errc::server_failed, "it ended the session twice in a row"});
     return;
   }
@@ -54,9 +55,29 @@ void mcp_http_link_state::session_lost(message again) {
   if (again.id == 0 || awaited.contains(again.id)) {
     queue.push_front(std::move(again));
   }
-  if (step == session_step::none) {
+  if (step != session_step::none) {
+    return;
+  }
+  if (goes == way::events) {
+    // A stream is a session; the next stream gets what is in the queue.
+    if (event_stream) {
+      drop(*std::exchange(event_stream, std::nullopt));
+    }
+    endpoint.reset();
+    for (const auto& [id, method] : std::map{awaited}) {
+      if (std::none_of(queue.begin(), queue.end(),
+                       [&](const auto& each) { return each.id == id; })) {
+        refuse(id,
+               {errc::server_failed, "its session ended; the call may have been carried out, so "
+                                     "it isn't repeated"});
+      }
+    }
+    pump();
+  } else if (refused.session == session) {
     env->log->info("MCP server \"{}\": its session ended and is made again", entry.name);
     renew();
+  } else {
+    pump();
   }
 }
 
@@ -67,10 +88,6 @@ void mcp_http_link_state::renew() {
     drop(*std::exchange(listening, std::nullopt));
   }
   heard_id.clear();
-  if (goes == way::events && !endpoint) {
-    open_events();
-    return;
-  }
   message first;
   first.line = initialize;
   first.method = "initialize";
@@ -123,13 +140,14 @@ void mcp_http_link_state::announced() {
 
 /// The stream of an answer broke: the rest is asked for (2025-11-25, "Resumability and
 /// Redelivery").
-void mcp_http_link_state::resume(exchange broken) {
+void mcp_http_link_state::resume(exchange broken, const error& reason) {
   if (broken.attempts >= most_attempts) {
-    refuse(broken.sent.id, {errc::server_failed,
-                            fmt::format("its answer broke off, and {} attempts to get the rest "
-                                        "brought nothing; the call may have been carried out, so "
-                                        "it isn't repeated",
-                                        broken.attempts)});
+    refuse(broken.sent.id,
+           {errc::server_failed,
+            fmt::format("its answer broke off, and {} attempts to get the rest "
+                        "brought nothing{}{}; the call may have been carried out, "
+                        "so it isn't repeated",
+                        broken.attempts, reason.message.empty() ? "" : ": ", reason.message)});
     return;
   }
   auto pause = std::min(broken.events->retry().value_or(resume_pause * (1 << broken.attempts)),
@@ -143,7 +161,6 @@ void mcp_http_link_state::resume(exchange broken) {
     next.what = role::resume;
     next.sent.id = kept->sent.id;
     next.sent.method = kept->sent.method;
-    next.token = token;
     next.attempts = kept->attempts + 1;
     auto request = get_request();
     request.headers.push_back({"Last-Event-ID", kept->events->last_id()});
@@ -170,7 +187,6 @@ void mcp_http_link_state::listen() {
   auto id = env->next_serial();
   exchange made;
   made.what = role::listen;
-  made.token = token;
   http_request request = get_request();
   if (revision.empty()) {
     request.method = "POST";
@@ -214,7 +230,6 @@ void mcp_http_link_state::open_events() {
   auto id = env->next_serial();
   exchange made;
   made.what = role::events;
-  made.token = token;
   event_stream = id;
   open(id, get_request(), std::move(made));
 }

@@ -55,6 +55,11 @@ void sse_reader::hold(std::string_view part, const sink& to) {
   line_.append(part);
 }
 
+void sse_reader::restart() {
+  drop_event();
+  skipping_ = anything_ = line_begun_ = after_return_ = begun_ = false;
+}
+
 void sse_reader::drop_event() {
   std::string{}.swap(line_);
   event_ = {"", {}, std::nullopt};

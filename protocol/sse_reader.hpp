@@ -42,6 +42,9 @@ public:
   /// Bytes held of an event that hasn't ended.
   std::size_t held() const { return line_.size() + event_.data.size() + event_.type.size(); }
 
+  /// Another stream goes on where this one broke off: what is held of an event is dropped.
+  void restart();
+
   /// Gives up what is held: the event is skipped to its end.
   void drop_event();
 
