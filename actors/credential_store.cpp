@@ -60,7 +60,8 @@ caf::result<std::string> credential_store_state::token(const std::string& owner,
                                                        const std::string& url) {
   auto bound = credential_url(url);
   if (!bound) {
-    return to_caf(bound.error());
+    // It has a user name in it, say; there can't have been a login.
+    return std::string{};
   }
   auto credential = folder->read(owner, *bound);
   if (!credential) {
@@ -133,7 +134,7 @@ void credential_store_state::ask(const std::string& key, const oauth_credential&
     finish(key,
            fail(cause.code, fmt::format("refresh a login at {}: {}", endpoint, cause.message)));
   };
-  self->request(http, refresh_budget, call_atom::value, std::move(request), due)
+  self->request(http(), refresh_budget, call_atom::value, std::move(request), due)
       .then([this, key, credential](const http_response& answer) { take(key, credential, answer); },
             failed);
 }
@@ -209,7 +210,7 @@ credential_store_impl_actor::behavior_type credential_store_state::make_behavior
 
 credential_store_impl_actor::behavior_type
 credential_store(credential_store_impl_actor::stateful_pointer<credential_store_state> self,
-                 environment_ptr env, http_host_actor http) {
+                 environment_ptr env, std::function<http_host_actor()> http) {
   self->state.folder.emplace(credentials_of(env->config));
   self->state.env = std::move(env);
   self->state.http = std::move(http);

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -49,7 +49,7 @@ struct credential_store_state {
 
   credential_store_impl_actor::pointer self;
   environment_ptr env;
-  http_host_actor http;
+  std::function<http_host_actor()> http; ///< the one that is current
   std::optional<credential_folder> folder;
   std::map<std::string, refresh> refreshes; ///< by credential_name
   /// Access tokens that their servers refused, by credential_name.
@@ -61,7 +61,7 @@ struct credential_store_state {
 /// Works on files, so it wants a thread of its own.
 credential_store_impl_actor::behavior_type
 credential_store(credential_store_impl_actor::stateful_pointer<credential_store_state> self,
-                 environment_ptr env, http_host_actor http);
+                 environment_ptr env, std::function<http_host_actor()> http);
 
 /// Where the credentials of an account lie.
 credential_folder credentials_of(const settings& config);

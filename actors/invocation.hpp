@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -63,6 +64,7 @@ struct invocation_state {
     tool_shelf_ptr tools; ///< only those that the run may use
     error failure;
     std::vector<guest_call> waiting;
+    bool pauses = false; ///< the run's clock, see run_request::patient
 
     /// By its raw name or its alias.
     bool is_called(std::string_view name) const {
@@ -132,6 +134,8 @@ struct invocation_state {
   void respond(std::uint64_t call, std::string payload, const answer_room& room = {});
   void refuse(std::uint64_t call, error reason);
   std::chrono::nanoseconds time_left() const;
+  std::chrono::nanoseconds start_patience(const link& to) const;
+  void wait_for(link& to, guest_call& call);
   std::string waited_for() const;
 
   // Questions to the client, and how far calls are (invocation_questions.cpp).
@@ -181,6 +185,7 @@ struct invocation_state {
   std::map<std::uint64_t, outgoing> calls;
   /// Calls of every kind that aren't answered, with the memory their arguments hold.
   std::map<std::uint64_t, memory_budget::share> open_calls;
+  std::set<std::uint64_t> given_up; ///< of them, those whose answers nobody waits for
   std::uint64_t calls_refused = 0;  ///< unusable ones
   std::uint64_t calls_repeated = 0; ///< with an id in use
   output_capture out;

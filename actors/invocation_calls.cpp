@@ -36,6 +36,7 @@ std::chrono::nanoseconds invocation_state::time_left() const {
 /// `room` holds the payload's memory until the sandbox has it, which charges what it queues itself.
 void invocation_state::respond(std::uint64_t call, std::string payload, const answer_room& room) {
   open_calls.erase(call);
+  given_up.erase(call);
   if (now == phase::over) {
     return;
   }
@@ -49,6 +50,7 @@ void invocation_state::respond(std::uint64_t call, std::string payload, const an
 
 void invocation_state::refuse(std::uint64_t call, error reason) {
   open_calls.erase(call);
+  given_up.erase(call);
   if (now != phase::over) {
     self->send(sandbox, refuse_atom::value, call, std::move(reason));
   }
@@ -150,10 +152,27 @@ void invocation_state::route_to(link& to, guest_call& call) {
   }
   if (to.now == link::state::unknown || to.now == link::state::connecting) {
     connect(to);
-    to.waiting.push_back(std::move(call));
+    wait_for(to, call);
     return;
   }
   serve(to, call);
+}
+
+void invocation_state::wait_for(link& to, guest_call& call) {
+  to.waiting.push_back(std::move(call));
+  if (request.patient && !std::exchange(to.pauses, true)) {
+    pause();
+  }
+}
+
+/// How long to wait for a server that may have to start.
+std::chrono::nanoseconds invocation_state::start_patience(const link& to) const {
+  const auto* entry = catalogue->find(to.brief.name);
+  if (request.patient && entry != nullptr) {
+    return entry->start_timeout + entry->call_timeout;
+  }
+  // Before the code runs its deadline isn't known; a server may take that long to start.
+  return now == phase::running ? time_left() : std::chrono::nanoseconds{request.timeout};
 }
 
 /// Once it is known what the server has, or that it can't be known.
@@ -193,8 +212,7 @@ void invocation_state::connect(link& to) {
 }
 
 void invocation_state::fetch_documents(link& to) {
-  // Before the code runs its deadline isn't known; a server may take that long to start.
-  auto patience = now == phase::running ? time_left() : std::chrono::nanoseconds{request.timeout};
+  auto patience = start_patience(to);
   auto until =
       deadline::at(self->clock().now() +
                    std::chrono::duration_cast<std::chrono::steady_clock::duration>(patience));
@@ -224,6 +242,9 @@ void invocation_state::shelve(link& to, const documents_ptr& documents) {
 
 void invocation_state::settle(link& to) {
   auto failed = to.now == link::state::failed;
+  if (std::exchange(to.pauses, false)) {
+    go_on();
+  }
   for (auto& call : std::exchange(to.waiting, {})) {
     if (failed) {
       refuse(call.id, to.failure);
@@ -238,6 +259,10 @@ void invocation_state::settle(link& to) {
 }
 
 void invocation_state::call_tool(link& to, guest_call& call, bool checked) {
+  if (given_up.contains(call.id)) {
+    refuse(call.id, {errc::cancelled, "the code gave up on the call"});
+    return;
+  }
   const auto* tool = find_tool(to.tools->documents->tools, call.tool);
   // The raw name goes through policy also when no document has it: a denied tool says so.
   auto verdict = rights.tool(to.brief.name, tool != nullptr ? tool->name : call.tool);

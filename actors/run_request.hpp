@@ -25,6 +25,9 @@ struct run_request {
   std::string owner = "local";   ///< whose the artifacts and the output kept are
   bool keep_output = true;       ///< keep all of the output when it is more than the answer shows
   bool live = false;             ///< tell `observer`, now and then, what was written last
+  /// Nothing is kept warm for another run: while the code waits for a server to start, for which
+  /// that has a budget of its own, its clock stands still.
+  bool patient = false;
 };
 
 /// Makes the actor of one run; the run begins with `run_atom`.

@@ -43,6 +43,9 @@ void supervisor_state::start_all() {
   using services = service_directory::services;
   add("process host", plan.start_processes, &services::processes);
   add("HTTP host", plan.start_http, &services::http);
+  if (plan.start_credentials) {
+    add("credential store", plan.start_credentials, &services::credentials);
+  }
   add("volume manager", plan.start_volumes, &services::volumes);
   add("container runtime", plan.start_runtime, &services::runtime);
   add("client registry", plan.start_registry, &services::registry);

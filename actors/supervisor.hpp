@@ -84,6 +84,8 @@ struct supervisor_plan {
   /// Each starts one actor anew; called in the order of the fields at start, alone at a restart.
   std::function<process_host_actor()> start_processes;
   std::function<http_host_actor()> start_http;
+  /// Null: no tokens are kept.
+  std::function<credential_store_actor()> start_credentials;
   std::function<volume_manager_actor()> start_volumes;
   std::function<container_runtime_actor()> start_runtime;
   std::function<client_registry_actor()> start_registry;

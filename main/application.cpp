@@ -18,6 +18,7 @@
 #include "actors/artifact_store.hpp"
 #include "actors/client_registry.hpp"
 #include "actors/container_runtime.hpp"
+#include "actors/credential_store.hpp"
 #include "actors/http_client.hpp"
 #include "actors/http_host.hpp"
 #include "actors/process_host.hpp"
@@ -132,6 +133,11 @@ supervisor_plan application::make_plan(stop_signal& stop) {
   plan.start_http = [this]() -> http_host_actor {
     return system_->spawn(http_host, io_.get(), env_->variable);
   };
+  // Its files are few and small, but a disk may make it wait.
+  plan.start_credentials = [this]() -> credential_store_actor {
+    return system_->spawn<caf::detached>(credential_store, env_,
+                                         current(services_, &service_directory::services::http));
+  };
   // It reads and writes files all the time, so it has a thread of its own.
   plan.start_volumes = [this]() -> volume_manager_actor {
     return system_->spawn<caf::detached>(volume_manager, env_);
@@ -201,6 +207,7 @@ application::~application() {
                                caf::actor_cast<caf::actor>(services_->get().registry),
                                caf::actor_cast<caf::actor>(services_->get().runtime),
                                caf::actor_cast<caf::actor>(services_->get().volumes),
+                               caf::actor_cast<caf::actor>(services_->get().credentials),
                                caf::actor_cast<caf::actor>(services_->get().http),
                                caf::actor_cast<caf::actor>(services_->get().processes)}) {
       self->send_exit(handle, caf::exit_reason::kill);

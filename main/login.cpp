@@ -111,6 +111,20 @@ login_edges edges_for(application& app, blocking_http& http, io::redirect_listen
   return edges;
 }
 
+/// The command line's client, else the configuration's.
+known_client client_for(const command_line& line, const server_oauth& oauth) {
+  known_client result{line.client_id, environment_variable("BULKHEAD_CLIENT_SECRET").value_or(""),
+                      line.client_document};
+  if (result.id.empty()) {
+    result.id = oauth.client_id;
+    result.secret = oauth.client_secret;
+  }
+  if (result.document_url.empty()) {
+    result.document_url = oauth.client_document;
+  }
+  return result;
+}
+
 std::string success_text(const login_target& target, const oauth_credential& credential) {
   auto text = fmt::format("Logged in to {} at {}", target.shown, credential.issuer);
   if (!credential.scopes.empty()) {
@@ -165,6 +179,7 @@ expected<login_target> find_login_target(const server_catalogue& catalogue,
     result.name = entry->name;
     result.headers = entry->headers;
     result.is_sse = entry->transport == server_transport::sse;
+    result.oauth = entry->oauth;
   }
   return result;
 }
@@ -212,7 +227,8 @@ int log_in_to_server(application& app, stop_signal& stop, const command_line& li
   if (!challenge) {
     return refuse(what, challenge.error());
   }
-  auto listener = io::redirect_listener::open(line.callback_port);
+  auto listener = io::redirect_listener::open(
+      line.callback_port != 0 ? line.callback_port : target->oauth.callback_port);
   if (!listener) {
     return refuse(what, listener.error());
   }
@@ -221,9 +237,8 @@ int log_in_to_server(application& app, stop_signal& stop, const command_line& li
   request.name = target->name;
   request.server = target->url;
   request.challenge = *challenge;
-  request.client = {line.client_id, environment_variable("BULKHEAD_CLIENT_SECRET").value_or(""),
-                    line.client_document};
-  request.scopes = read_scopes(line.scope);
+  request.client = client_for(line, target->oauth);
+  request.scopes = read_scopes(line.scope.empty() ? target->oauth.scope : line.scope);
   request.private_network = line.private_network;
   if (auto before = folder.read(local_owner, target->url.text()); before && *before) {
     request.granted = (*before)->scopes;
@@ -258,11 +273,9 @@ int log_out_of_server(application& app, stop_signal& stop, const command_line& l
   if (credential && *credential) {
     revoke(**credential, http);
   }
-  return write_answer(
-      out,
-      printable(fmt::format(*removed ? "Logged out of {}.\n" : "There was no login to {}.\n",
-                            target->shown)),
-      0);
+  auto text =
+      fmt::format("{} {}.\n", *removed ? "Logged out of" : "There was no login to", target->shown);
+  return write_answer(out, printable(text), 0);
 }
 
 } // namespace bulkhead

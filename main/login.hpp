@@ -18,6 +18,7 @@ struct login_target {
   web_url url;
   std::map<std::string, std::string> headers = {}; ///< that its entry gives to each request
   bool is_sse = false;
+  server_oauth oauth = {};
 };
 
 /// The server of that name, or at that URL. Errors: not_found, invalid_argument.

@@ -77,7 +77,8 @@ expected<server_documents> decode_cached_documents(std::string_view text,
   }
   server_documents documents{entry.name, entry.alias,
                              decode_json_string(scanned->find("description")),
-                             std::move(page->tools), decode_json_string(scanned->find("version"))};
+                             std::move(page->tools)};
+  documents.version = decode_json_string(scanned->find("version"));
   if (!entry.description.empty()) {
     documents.description = entry.description;
   }

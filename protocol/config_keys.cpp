@@ -27,13 +27,14 @@ const names entry_keys = {"command",      "args",         "env",           "cwd"
                           "disabled",     "description",  "startTimeout",  "callTimeout",
                           "type",         "url",          "headers",       "httpUrl",
                           "serverUrl",    "envFile",      "envFileSha256", "envVars",
-                          "includeTools", "excludeTools", "roots",         "maxConcurrentCalls"};
+                          "includeTools", "excludeTools", "roots",         "maxConcurrentCalls",
+                          "oauth"};
 /// Without these an entry isn't what its author meant to start.
 const names vital_keys = {"command", "args", "env", "cwd", "disabled", "url", "headers"};
-const names foreign_entry_keys = {"autoApprove", "alwaysAllow", "autoStart", "fromGalleryId",
-                                  "gallery",     "icon",        "trust",     "transport",
-                                  "name",        "title",       "version",   "note",
-                                  "comment",     "dev",         "oauth",     "transportType"};
+const names foreign_entry_keys = {"autoApprove", "alwaysAllow", "autoStart",    "fromGalleryId",
+                                  "gallery",     "icon",        "trust",        "transport",
+                                  "name",        "title",       "version",      "note",
+                                  "comment",     "dev",         "transportType"};
 
 struct synonym {
   std::string_view key;

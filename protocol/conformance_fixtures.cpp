@@ -414,15 +414,15 @@ constexpr std::array prompts = {
 };
 
 template <class Fixtures>
-const fixture* find(const Fixtures& fixtures, std::string_view name) {
+const fixture* find_in(const Fixtures& fixtures, std::string_view name) {
   auto found = std::find_if(fixtures.begin(), fixtures.end(),
                             [&](const fixture& each) { return each.name == name; });
   return found == fixtures.end() ? nullptr : &*found;
 }
 
 const fixture* find(std::string_view method, std::string_view name) {
-  return method == "tools/call"    ? find(tools, name)
-         : method == "prompts/get" ? find(prompts, name)
+  return method == "tools/call"    ? find_in(tools, name)
+         : method == "prompts/get" ? find_in(prompts, name)
                                    : nullptr;
 }
 
@@ -483,7 +483,7 @@ public:
   }
 
   served_step next(const served_call& call) const override {
-    return find(call.method, call.name)->next(call);
+    return find(std::string_view{call.method}, call.name)->next(call);
   }
 
   std::string content(std::string_view uri) const override {

@@ -12,8 +12,8 @@
 
 namespace bulkhead {
 
-/// Whose logins `bulkhead login` makes: the one that a client on stdio acts for.
-inline constexpr const char* local_owner = "local";
+/// Whose logins `bulkhead login` makes: those of the account itself.
+inline constexpr const char* local_owner = "";
 
 /// What lets one owner into one server, bound to the authorization server and the client that it
 /// was got from and by.

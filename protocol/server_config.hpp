@@ -23,6 +23,16 @@ enum class server_transport : std::uint8_t {
   sse,  ///< HTTP with server-sent events, as until 2024-11-05
 };
 
+/// How a login to a server is made where its user has a client of their own there.
+struct server_oauth {
+  std::string client_id;
+  std::string client_secret;
+  std::string client_document;     ///< the URL of a client-id metadata document
+  std::string scope;               ///< parted by spaces
+  std::uint16_t callback_port = 0; ///< 0: any
+  friend bool operator==(const server_oauth&, const server_oauth&) = default;
+};
+
 /// One upstream MCP server as a user configured it, variables expanded.
 struct server_entry {
   std::string name;
@@ -41,8 +51,9 @@ struct server_entry {
   std::string url = {};       ///< of a server that isn't started by us
   std::string shown_url = {}; ///< the same, variables unexpanded, secrets masked: to be shown
   std::map<std::string, std::string> headers = {}; ///< for each request to it
-  std::vector<std::string> roots = {};             ///< file:// URIs that the server may know of
-  std::uint32_t most_calls = 16;                   ///< at once; more wait
+  server_oauth oauth = {};
+  std::vector<std::string> roots = {}; ///< file:// URIs that the server may know of
+  std::uint32_t most_calls = 16;       ///< at once; more wait
   friend bool operator==(const server_entry&, const server_entry&) = default;
 };
 

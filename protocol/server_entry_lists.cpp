@@ -4,26 +4,11 @@
 
 #include "protocol/content_digest.hpp"
 #include "protocol/env_file.hpp"
+#include "protocol/resource_uri.hpp"
 #include "protocol/server_entry_reader.hpp"
 #include "protocol/variable_expansion.hpp"
 
 namespace bulkhead {
-
-namespace {
-
-/// The URI of an absolute path, with what isn't unreserved (RFC 3986, section 2.3) or a slash
-/// percent-encoded.
-std::string file_uri(std::string_view path) {
-  std::string result = "file://";
-  for (unsigned char c : path) {
-    bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                 std::string_view{"-._~/"}.find(static_cast<char>(c)) != std::string_view::npos;
-    result += plain ? std::string(1, static_cast<char>(c)) : fmt::format("%{:02X}", c);
-  }
-  return result;
-}
-
-} // namespace
 
 /// An array of strings that aren't empty; empty where there is none.
 std::vector<std::string> server_entry_reader::text_list(const char* key) {

@@ -58,6 +58,7 @@ expected<server_entry> server_entry_reader::read() {
   } else {
     read_address(result);
     result.headers = read_headers();
+    result.oauth = read_oauth();
   }
   result.description = plain_text("description");
   read_timeout("startTimeout", result.start_timeout);

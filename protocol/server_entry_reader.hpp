@@ -27,6 +27,7 @@ private:
   server_transport read_transport();
   void read_address(server_entry& target);
   std::map<std::string, std::string> read_headers();
+  server_oauth read_oauth();
   const nlohmann::json* member(const char* key) const;
   void refuse(std::string message);
   std::string plain_text(const char* key);

@@ -53,7 +53,7 @@ struct fixture : test_coordinator_fixture<actor_config> {
     env->wall_clock = [this] { return now; };
     folder.emplace(credentials_of(env->config));
     http = sys.spawn(http_script, script);
-    store = sys.spawn(credential_store, env, http);
+    store = sys.spawn(credential_store, env, [this] { return http; });
     asker = sys.spawn([](caf::event_based_actor*) -> caf::behavior { return {[](int) {}}; });
     consume_messages();
   }
@@ -143,6 +143,7 @@ CAF_TEST(without a login there is no token) {
   auto answer = ask();
   CAF_REQUIRE(*answer);
   CAF_CHECK((*answer)->empty());
+  CAF_CHECK((**ask("", "https://user:word@a.example/mcp")).empty());
   CAF_CHECK(!fs::exists(env->config.state_dir + "/credentials"));
 }
 

@@ -226,6 +226,26 @@ CAF_TEST(the_code_gives_up_on_a_call_whose_server_starts) {
   CAF_CHECK(!unanswered(2));
 }
 
+CAF_TEST(the_clock_of_a_patient_run_stands_still_while_its_code_waits_for_a_server_to_start) {
+  request.patient = true;
+  files->documents.held = true;
+  auto began = sched.clock().now();
+  start_code();
+  pass(10s);
+  call(1, "files", "read-file");
+  call(2, "files", "read-file");
+  pass(50s);
+  CAF_CHECK(answers.empty());
+  open(files->documents);
+  CAF_CHECK_EQUAL(files->calls.size(), 2u);
+  pass(19500ms);
+  CAF_CHECK(answers.empty());
+  pass(1s);
+  CAF_CHECK(over(run_status::timeout));
+  // As long as the server may take to start and to list its tools.
+  CAF_CHECK(files->deadlines[0] == deadline::at(began + 120s));
+}
+
 CAF_TEST(tools_that_came_while_the_run_goes_on_can_be_called) {
   files->call.held = false;
   start_code();

@@ -183,6 +183,23 @@ TEST(server_config, refuses_unusable_addresses) {
             "${NOPE:-default}");
 }
 
+TEST(server_config, reads_how_to_log_in) {
+  auto result = read_one(R"({"mcpServers": {
+    "a": {"url": "https://a", "oauth": {"clientId": "me", "clientSecret": "${TOKEN}",
+          "clientMetadataUrl": "https://me/c.json", "scope": "x y", "callbackPort": 8123}},
+    "b": {"url": "https://b", "oauth": false}}})");
+  EXPECT_TRUE(result.problems.empty());
+  ASSERT_EQ(result.servers.size(), 2U);
+  EXPECT_EQ(result.servers[0].oauth,
+            (server_oauth{"me", "s3cret-value", "https://me/c.json", "x y", 8123}));
+  EXPECT_EQ(result.servers[1].oauth, server_oauth{});
+  EXPECT_EQ(problem_of(R"({"url":"https://x","oauth":"yes"})"), "oauth must be an object");
+  EXPECT_EQ(problem_of(R"({"url":"https://x","oauth":{"callbackPort":70000}})"),
+            "oauth.callbackPort must be a port, from 0 to 65535");
+  EXPECT_EQ(problem_of(R"({"url":"https://x","oauth":{"clientSecret":7}})"),
+            "oauth.clientSecret must be a string, but is a number");
+}
+
 TEST(server_config, an_entry_narrows_its_tools) {
   auto result = read_one(R"({"mcpServers": {
       "a": {"command": "x", "includeTools": ["ls", "get_*"], "excludeTools": ["get_key"]},
