@@ -20,6 +20,7 @@ struct command_line {
     logout,
     image_build,
     conformance_server,
+    conformance_client,
   };
   verb what = verb::stdio;
 
