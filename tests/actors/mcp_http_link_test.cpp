@@ -134,7 +134,7 @@ CAF_TEST(a_server_that_is_not_there_uses_up_no_budget) {
   handlers["server/discover"] = down;
   make_client();
   for (int i = 0; i < 10; ++i) {
-    CAF_CHECK(tells(call("echo")->failure, errc::unavailable, {"start MCP server", "refused"}));
+    CAF_CHECK(tells(call("echo")->failure, errc::server_failed, {"start MCP server", "refused"}));
     pass(1s);
   }
   be_modern();
