@@ -16,11 +16,20 @@ void mcp_client_state::refused(std::uint64_t request, error reason) {
   if (request != 0 && request == discover_request) {
     discover_request = 0;
     if (current == phase::probing) {
-      start_failed({reason.code, fmt::format("start {}: {}", subject(), reason.message)});
+      start_failed(initialize_failure.value_or(
+          error{reason.code, fmt::format("start {}: {}", subject(), reason.message)}));
     }
   } else if (request != 0 && request == initialize_request) {
     initialize_request = 0;
-    start_failed({reason.code, fmt::format("start {}: {}", subject(), reason.message)});
+    error failure{reason.code, fmt::format("start {}: {}", subject(), reason.message)};
+    if (late_modern) {
+      become_ready(upstream::era::modern, std::move(*late_modern));
+    } else if (discover_request != 0) {
+      initialize_failure = std::move(failure);
+      current = phase::probing; // the late answer decides
+    } else {
+      start_failed(failure);
+    }
   } else if (list && request == list->request) {
     fail_listing(std::move(reason));
   } else {
