@@ -140,6 +140,9 @@ void invocation_state::cancel_call(std::uint64_t id) {
                                             found->second.call);
     return;
   }
+  if (withdraw_approval(id)) {
+    return;
+  }
   for (auto& [name, to] : links) {
     auto is_it = [id](const guest_call& call) { return call.id == id; };
     if (std::erase_if(to.waiting, is_it) > 0) {

@@ -39,6 +39,9 @@ std::string how_it_ended(const child_exited& exit) {
 
 error spawn_failure(const server_entry& entry, const error& cause) {
   auto start = fmt::format("start MCP server \"{}\"", entry.name);
+  if (entry.transport != server_transport::stdio) {
+    return {cause.code, fmt::format("{}: {}", start, cause.message)};
+  }
   if (cause.code != errc::not_found) {
     return {errc::server_failed,
             fmt::format("{}: {}; if need be, correct \"command\" or \"cwd\" in {}", start,

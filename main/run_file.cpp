@@ -159,6 +159,8 @@ int run_file(application& app, stop_signal& stop, const command_line& line, std:
   request.id = app.env()->new_handle();
   request.code = std::move(code);
   request.servers = std::move(*servers);
+  request.client = "bulkhead run";
+  request.client_version = BULKHEAD_VERSION;
   request.timeout = line.timeout.value_or(app.env()->config.timeout);
   request.patient = true;
   auto lost = std::make_shared<std::atomic<int>>(0);
