@@ -24,6 +24,18 @@ constexpr auto status_time = 1s;
 /// A client ends its server within four seconds.
 constexpr auto stop_time = 5s;
 
+/// How long a run may go on with a server as it was configured when the run began.
+constexpr auto retirement = 10min;
+
+/// Would a client of one do for the other? What is only shown doesn't matter.
+bool same_server(server_entry one, const server_entry& other) {
+  one.description = other.description;
+  one.source = other.source;
+  one.shown_args = other.shown_args;
+  one.shown_url = other.shown_url;
+  return one == other;
+}
+
 catalogue_ptr allowed_part(const server_catalogue& configured) {
   auto result = std::make_shared<server_catalogue>();
   result->rules = configured.rules;
@@ -57,11 +69,76 @@ struct status_collection {
 
 } // namespace
 
-client_registry_state::client_registry_state(client_registry_actor::pointer self) : self{self} {}
+client_registry_state::client_registry_state(client_registry_impl_actor::pointer self)
+    : self{self} {}
 
 void client_registry_state::configure(catalogue_ptr configured) {
   catalogue = allowed_part(*configured);
   all = std::move(configured);
+  if (stopping) {
+    return;
+  }
+  for (auto at = clients.begin(); at != clients.end();) {
+    const auto* entry = catalogue->find(at->first);
+    if (entry != nullptr && entry->name == at->first && same_server(at->second.entry, *entry)) {
+      ++at;
+      continue;
+    }
+    env->log->info("MCP server \"{}\" {}", at->first,
+                   entry != nullptr ? "is configured differently now" : "is no longer to be used");
+    retire(std::move(at->second));
+    at = clients.erase(at);
+  }
+}
+
+void client_registry_state::retire(known_client client) {
+  auto number = ++last_retired;
+  bool unused = client.users.empty();
+  retired.emplace(number, std::move(client));
+  if (unused) {
+    stop_retired(number);
+  } else {
+    self->delayed_send(self, retirement, tick_atom::value, number);
+  }
+}
+
+void client_registry_state::stop_retired(std::uint64_t number) {
+  auto found = retired.find(number);
+  if (found == retired.end() || stopping) {
+    return;
+  }
+  auto client = std::move(found->second);
+  retired.erase(found);
+  self->request(client.handle, stop_time, stop_atom::value)
+      .then([](caf::ok_atom) {},
+            [this, client](const caf::error& reason) {
+              env->log->error("stop MCP server \"{}\": {}", client.entry.name,
+                              from_caf(reason, "no answer").message);
+              caf::anon_send_exit(client.handle, caf::exit_reason::kill);
+            });
+}
+
+/// Whoever asked for a client may call it until it is gone itself.
+void client_registry_state::note_user(known_client& client) {
+  auto user = caf::actor_cast<caf::actor_addr>(self->current_sender());
+  if (user && client.users.insert(user).second) {
+    self->monitor(user);
+  }
+}
+
+void client_registry_state::user_gone(const caf::actor_addr& user) {
+  for (auto& [name, client] : clients) {
+    client.users.erase(user);
+  }
+  std::vector<std::uint64_t> unused;
+  for (auto& [number, client] : retired) {
+    if (client.users.erase(user) > 0 && client.users.empty()) {
+      unused.push_back(number);
+    }
+  }
+  for (auto number : unused) {
+    stop_retired(number);
+  }
 }
 
 error client_registry_state::unknown_server(const std::string& server) const {
@@ -92,18 +169,20 @@ caf::result<mcp_client_actor> client_registry_state::client_of(const std::string
     return to_caf(unknown_server(server));
   }
   auto& client = clients[entry->name];
-  if (!client) {
-    client = self->spawn(mcp_client, env, processes, *entry);
-    self->monitor(client);
+  if (!client.handle) {
+    client = {self->spawn(mcp_client, env, processes, *entry), *entry};
+    self->monitor(client.handle);
   }
-  return client;
+  note_user(client);
+  return client.handle;
 }
 
 void client_registry_state::client_died(const caf::down_msg& down) {
   auto found = std::find_if(clients.begin(), clients.end(), [&](const auto& entry) {
-    return entry.second.address() == down.source;
+    return entry.second.handle.address() == down.source;
   });
   if (found == clients.end()) {
+    user_gone(down.source);
     return;
   }
   if (!stopping) {
@@ -122,7 +201,7 @@ caf::result<std::vector<client_status>> client_registry_state::status() {
     promise.deliver(std::vector<client_status>{});
   }
   for (const auto& [name, client] : clients) {
-    self->request(client, status_time, status_atom::value)
+    self->request(client.handle, status_time, status_atom::value)
         .then([collection,
                name = name](client_status& status) { collection->add(name, std::move(status)); },
               [collection, name = name](const caf::error& reason) {
@@ -143,8 +222,15 @@ caf::result<caf::ok_atom> client_registry_state::stop() {
     return promise;
   }
   stopping = true;
-  still_stopping = clients.size() + 1;
+  std::vector<std::pair<std::string, mcp_client_actor>> living;
   for (const auto& [name, client] : clients) {
+    living.emplace_back(name, client.handle);
+  }
+  for (const auto& [number, client] : retired) {
+    living.emplace_back(client.entry.name, client.handle);
+  }
+  still_stopping = living.size() + 1;
+  for (const auto& [name, client] : living) {
     self->request(client, stop_time, stop_atom::value)
         .then([this](caf::ok_atom) { client_stopped(); },
               [this, name = name, client = client](const caf::error& reason) {
@@ -166,15 +252,19 @@ void client_registry_state::client_stopped() {
     promise.deliver(caf::ok_atom::value);
   }
   clients.clear();
+  retired.clear();
   self->quit();
 }
 
-client_registry_actor::behavior_type client_registry_state::make_behavior() {
+client_registry_impl_actor::behavior_type client_registry_state::make_behavior() {
   self->set_down_handler([this](const caf::down_msg& down) { client_died(down); });
   self->set_exit_handler([this](const caf::exit_msg& message) {
     // Without the registry nobody could stop them.
     for (const auto& [name, client] : clients) {
-      caf::anon_send_exit(client, caf::exit_reason::user_shutdown);
+      caf::anon_send_exit(client.handle, caf::exit_reason::user_shutdown);
+    }
+    for (const auto& [number, client] : retired) {
+      caf::anon_send_exit(client.handle, caf::exit_reason::user_shutdown);
     }
     self->quit(message.reason);
   });
@@ -184,11 +274,12 @@ client_registry_actor::behavior_type client_registry_state::make_behavior() {
       [this](catalogue_atom, catalogue_ptr& configured) { configure(std::move(configured)); },
       [this](status_atom) { return status(); },
       [this](stop_atom) { return stop(); },
+      [this](tick_atom, std::uint64_t number) { stop_retired(number); },
   };
 }
 
-client_registry_actor::behavior_type
-client_registry(client_registry_actor::stateful_pointer<client_registry_state> self,
+client_registry_impl_actor::behavior_type
+client_registry(client_registry_impl_actor::stateful_pointer<client_registry_state> self,
                 environment_ptr env, process_host_actor processes, catalogue_ptr configured) {
   auto& state = self->state;
   state.env = std::move(env);

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,13 +16,30 @@
 
 namespace bulkhead {
 
+/// The registry with the timer it sends itself: a retired client's time is up.
+using client_registry_impl_actor =
+    client_registry_actor::extend<caf::reacts_to<tick_atom, std::uint64_t>>;
+
 /// Which MCP servers exist, and the one client of each. What happens to one client concerns no
-/// other: a client that dies is made anew when it is asked for.
+/// other: a client that dies is made anew when it is asked for. A client whose entry isn't what it
+/// was is retired: nobody gets it any more, and it is stopped when those who have it are gone, or
+/// after ten minutes.
 struct client_registry_state {
-  explicit client_registry_state(client_registry_actor::pointer self);
-  client_registry_actor::behavior_type make_behavior();
+  explicit client_registry_state(client_registry_impl_actor::pointer self);
+  client_registry_impl_actor::behavior_type make_behavior();
+
+  /// A client, what it was made from, and who was given it.
+  struct known_client {
+    mcp_client_actor handle;
+    server_entry entry;
+    std::set<caf::actor_addr> users = {};
+  };
 
   void configure(catalogue_ptr configured);
+  void retire(known_client client);
+  void stop_retired(std::uint64_t number);
+  void user_gone(const caf::actor_addr& user);
+  void note_user(known_client& client);
   caf::result<mcp_client_actor> client_of(const std::string& server);
   caf::result<std::vector<client_status>> status();
   caf::result<caf::ok_atom> stop();
@@ -29,12 +47,14 @@ struct client_registry_state {
   void client_stopped();
   error unknown_server(const std::string& server) const;
 
-  client_registry_actor::pointer self;
+  client_registry_impl_actor::pointer self;
   environment_ptr env;
   process_host_actor processes;
-  catalogue_ptr all;                               ///< as configured
-  catalogue_ptr catalogue;                         ///< what policy allows of it
-  std::map<std::string, mcp_client_actor> clients; ///< by raw name
+  catalogue_ptr all;                             ///< as configured
+  catalogue_ptr catalogue;                       ///< what policy allows of it
+  std::map<std::string, known_client> clients;   ///< by raw name
+  std::map<std::uint64_t, known_client> retired; ///< in the order in which they were
+  std::uint64_t last_retired = 0;
   std::vector<caf::typed_response_promise<caf::ok_atom>> stop_promises;
   bool stopping = false;
   std::size_t still_stopping = 0;
@@ -43,8 +63,8 @@ struct client_registry_state {
 };
 
 /// `configured` holds every server of the configuration files; policy is applied here.
-client_registry_actor::behavior_type
-client_registry(client_registry_actor::stateful_pointer<client_registry_state> self,
+client_registry_impl_actor::behavior_type
+client_registry(client_registry_impl_actor::stateful_pointer<client_registry_state> self,
                 environment_ptr env, process_host_actor processes, catalogue_ptr configured);
 
 } // namespace bulkhead

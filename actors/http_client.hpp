@@ -64,6 +64,9 @@ using http_client_actor = front_end_actor::extend<
     caf::reacts_to<end_atom, std::uint64_t, std::uint64_t>,
     /// The configured servers are others now.
     caf::reacts_to<catalogue_atom>,
+    /// The client is to come back for the rest of what is said about that request of its (JSON
+    /// text), where the era knows a way back.
+    caf::reacts_to<interrupt_atom, std::string>,
     /// A timer.
     caf::reacts_to<tick_atom>>;
 

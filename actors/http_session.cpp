@@ -261,6 +261,7 @@ http_client_actor::behavior_type http_session_state::make_behavior() {
       [this](http_arrival& arrival) { take(arrival); },
       [this](end_atom, std::uint64_t number, std::uint64_t reader) { let_go(number, reader); },
       [this](catalogue_atom) { self->send(session, catalogue_atom::value); },
+      [this](interrupt_atom, const std::string& request) { break_off(request); },
       [this](tick_atom) { tick(); },
   };
 }
@@ -272,6 +273,13 @@ http_session(http_client_actor::stateful_pointer<http_session_state> self,
   state.last_used = self->clock().now();
   state.streams[0].now = http_session_state::stream::stage::streaming;
   state.idle = std::move(idle);
+  // A weak handle: what the session holds would hold this actor.
+  context.session.break_off = [me = caf::actor_cast<caf::actor_addr>(http_client_actor{self})](
+                                  const std::string& request) {
+    if (auto client = caf::actor_cast<http_client_actor>(me)) {
+      caf::anon_send(client, interrupt_atom::value, request);
+    }
+  };
   state.session = self->spawn<caf::monitored>(mcp_session, context.session, front_end_actor{self});
   state.context = std::move(context);
   return state.make_behavior();

@@ -200,6 +200,9 @@ http_client_actor::behavior_type http_stateless_state::make_behavior() {
       [this](http_arrival& arrival) { take(arrival); },
       [this](end_atom, std::uint64_t serial, std::uint64_t) { client_gone(serial); },
       [this](catalogue_atom) { self->send(session, catalogue_atom::value); },
+      [](interrupt_atom, const std::string&) {
+        // The era knows no way back to a stream.
+      },
       [this](tick_atom) { tick(); },
   };
 }

@@ -17,8 +17,10 @@
 #include "protocol/artifact.hpp"
 #include "protocol/container_spec.hpp"
 #include "protocol/error.hpp"
+#include "protocol/ledger_record.hpp"
 #include "protocol/run_answer.hpp"
 #include "protocol/server_config.hpp"
+#include "protocol/tool_approval.hpp"
 #include "protocol/tool_documents.hpp"
 #include "protocol/wire.hpp"
 
@@ -81,6 +83,12 @@ CAF_ADD_TYPE_ID(bulkhead, (bulkhead::http_end))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::tool_progress))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::server_question))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::client_question))
+CAF_ADD_TYPE_ID(bulkhead, (bulkhead::ledger_run))
+CAF_ADD_TYPE_ID(bulkhead, (bulkhead::ledger_call))
+CAF_ADD_TYPE_ID(bulkhead, (bulkhead::ledger_query))
+CAF_ADD_TYPE_ID(bulkhead, (bulkhead::ledger_page))
+CAF_ADD_TYPE_ID(bulkhead, (bulkhead::tool_identity))
+CAF_ADD_TYPE_ID(bulkhead, (bulkhead::approval_state))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::client_status))
 CAF_ADD_TYPE_ID(bulkhead, (std::vector<bulkhead::client_status>))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::documents_ptr))
@@ -213,9 +221,9 @@ using sandbox_actor = child_owner_actor::extend<
     /// Boots the container; answers when it waits for its run.
     caf::replies_to<boot_atom>::with<caf::ok_atom>,
     /// Hands the sandbox its run; the owner gets its events and gives each guest_output,
-    /// guest_call, guest_cancel, refused_call and guest_artifact back as credit. Boots the container if need be.
-    /// It is the only one, unless the run says that the interpreter is kept: then it waits for
-    /// another after `guest_done`.
+    /// guest_call, guest_cancel, refused_call and guest_artifact back as credit. Boots the
+    /// container if need be. It is the only one, unless the run says that the interpreter is kept:
+    /// then it waits for another after `guest_done`.
     caf::reacts_to<execute_atom, sandbox_run, sandbox_owner_actor>,
     /// The owner has dealt with that many events.
     caf::reacts_to<credit_atom, std::uint32_t>,
@@ -384,6 +392,26 @@ using artifact_store_actor = caf::typed_actor<
     /// Fails with invalid_argument for any other cursor.
     caf::replies_to<list_atom, std::string, std::string>::with<resource_page>>;
 
+/// Notes each run and each tool call (see `ledger_writer`, which bounds what waits here). Works on
+/// a file, on a thread of its own.
+using ledger_actor = caf::typed_actor<
+    /// A run has ended, or couldn't begin.
+    caf::reacts_to<record_atom, ledger_run>,
+    /// A tool call has ended, or was refused.
+    caf::reacts_to<record_atom, ledger_call>,
+    /// The newest records that fit; fails with unavailable (the file).
+    caf::replies_to<read_atom, ledger_query>::with<ledger_page>,
+    /// Answers when all that came before is stored, or can't be.
+    caf::replies_to<stop_atom>::with<caf::ok_atom>>;
+
+/// The tools that a person approved of for good. Works on a file, on a thread of its own.
+using approval_store_actor = caf::typed_actor<
+    /// Is the tool, as it is defined now, approved of? Fails with unavailable or malformed (the
+    /// file).
+    caf::replies_to<read_atom, tool_identity>::with<approval_state>,
+    /// Approves of it.
+    caf::replies_to<save_atom, tool_identity>::with<caf::ok_atom>>;
+
 /// Bounds how many runs go on at once.
 using admission_actor = caf::typed_actor<
     /// A ticket for one run; waits in a bounded queue until the deadline. Fails with overloaded.
@@ -399,6 +427,7 @@ struct session_lease {
   sandbox_actor sandbox;               ///< where it lives; null: it has yet to be made
   bool reset = false;                  ///< the run is to begin in another, and end this one
   std::vector<std::string> loadable{}; ///< see session_claim
+  catalogue_ptr made_under{};          ///< whose policy bounds the session; null: none does
   friend bool operator==(const session_lease&, const session_lease&) = default;
 };
 

@@ -44,6 +44,12 @@ caf::result<run_answer> invocation_state::run() {
   }
   now = phase::booting;
   began = self->clock().now();
+  if (context.ledger.on()) {
+    ran.at = std::chrono::duration_cast<std::chrono::milliseconds>(
+                 context.env->wall_clock().time_since_epoch())
+                 .count();
+    ran.code = context.ledger.kept(request.code);
+  }
   promise = self->make_response_promise<run_answer>();
   report("booting");
   self->request(context.registry, registry_patience, catalogue_atom::value)
@@ -64,6 +70,9 @@ void invocation_state::begin(const catalogue_ptr& all) {
   auto loadable = loadable_servers();
   servers.insert(servers.end(), loadable.begin(), loadable.end());
   rights = run_rights{catalogue->rules, std::move(servers)};
+  if (request.session && request.session->made_under) {
+    rights.narrow(request.session->made_under->rules);
+  }
   what = sandbox_run{request.id, std::move(request.code), {}, {}, budget,
                      {},         std::move(request.files)};
   if (request.session) {
@@ -242,11 +251,13 @@ void invocation_state::finish(run_status status) {
     self->send(call.client, cancel_atom::value, call.call);
   }
   calls.clear();
+  approvals.clear();
   withdraw_questions();
   answer.out = out.take();
   answer.err = err.take();
   answer.duration_ms = static_cast<std::uint64_t>(
       std::chrono::duration_cast<std::chrono::milliseconds>(self->clock().now() - began).count());
+  note_run();
   if (sandbox && !session_kept) {
     self->send(sandbox, end_atom::value);
   }
@@ -355,6 +366,7 @@ invocation_impl_actor::behavior_type invocation_state::make_behavior() {
           context.env->log->info("run {}: call {} refused: {}", request.id, call.id,
                                  call.reason.message);
         }
+        note_refused(call);
       },
       [this](guest_artifact& artifact) { take_artifact(artifact); },
       [this](guest_done& done) { finished(done); },

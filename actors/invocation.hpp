@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -13,9 +14,12 @@
 #include <caf/typed_event_based_actor.hpp>
 #include <caf/typed_response_promise.hpp>
 
+#include "actors/current_catalogue.hpp"
 #include "actors/environment.hpp"
 #include "actors/interfaces.hpp"
+#include "actors/ledger.hpp"
 #include "actors/run_request.hpp"
+#include "protocol/call_limits.hpp"
 #include "protocol/output_capture.hpp"
 #include "protocol/policy.hpp"
 
@@ -31,6 +35,12 @@ struct invocation_context {
   std::function<sandbox_actor(bool booted_will_do)> make_sandbox;
   /// Null: nothing is kept.
   artifact_store_actor store{};
+  /// What is configured while the run goes on; it can only take rights away. Null: nothing changes.
+  std::shared_ptr<current_catalogue> configured{};
+  ledger_writer ledger{};
+  /// Null: no tool has a stored approval.
+  std::function<approval_store_actor()> approvals{};
+  std::shared_ptr<call_rates> rates = std::make_shared<call_rates>();
 };
 
 /// The invocation with the timer it sends itself.
@@ -63,6 +73,7 @@ struct invocation_state {
     tool_shelf_ptr tools; ///< only those that the run may use
     error failure;
     std::vector<guest_call> waiting;
+    bool pauses = false; ///< the run's clock, see run_request::patient
 
     /// By its raw name or its alias.
     bool is_called(std::string_view name) const {
@@ -121,6 +132,7 @@ struct invocation_state {
   void route_to(link& to, guest_call& call);
   void serve(link& to, guest_call& call);
   void call_tool(link& to, guest_call& call, bool checked = false);
+  void send_call(link& to, const std::string& tool, guest_call& call);
   void ask_library(guest_call call, std::vector<tool_shelf_ptr> among);
   void next_question();
   void connect(link& to);
@@ -128,10 +140,14 @@ struct invocation_state {
   void shelve(link& to, const documents_ptr& documents);
   void settle(link& to);
   link* find_link(std::string_view server);
+  policy_verdict may_call(std::string_view server, const tool_document& tool) const;
+  std::string withdrawn(std::string_view server, std::string_view tool) const;
   void refuse_unknown_server(const guest_call& call);
   void respond(std::uint64_t call, std::string payload, const answer_room& room = {});
   void refuse(std::uint64_t call, error reason);
   std::chrono::nanoseconds time_left() const;
+  std::chrono::nanoseconds start_patience(const link& to) const;
+  void wait_for(link& to, guest_call& call);
   std::string waited_for() const;
 
   // Questions to the client, and how far calls are (invocation_questions.cpp).
@@ -153,6 +169,34 @@ struct invocation_state {
   void about_servers(tool_question& question) const;
   bool arguments_fit(link& to, const tool_document& tool, guest_call& call);
   void check_elsewhere(link& to, guest_call& call);
+  /// A call that needs a person's yes.
+  struct approval {
+    link* to;
+    guest_call call;
+    std::string rule; ///< of policy that asks for it
+    tool_identity what;
+    bool changed = false;   ///< there was an approval, of another definition
+    bool withdrawn = false; ///< the code gave up on the call, which is answered
+  };
+
+  // Calls that a person has to approve (invocation_approval.cpp).
+  void need_approval(link& to, const tool_document& tool, guest_call& call, std::string rule);
+  void next_approval();
+  void ask_person();
+  void take_decision(const std::string& result);
+  void approve(bool for_good);
+  void deny_unapproved(const std::string& why);
+  bool withdraw_approval(std::uint64_t id);
+  void approval_dealt_with();
+
+  // What the ledger gets (invocation_ledger.cpp).
+  void note_call(const guest_call& call);
+  void note_tool(std::uint64_t call, const std::string& server, const std::string& tool,
+                 const std::string& rule = {});
+  void note_end(std::uint64_t call, std::string_view outcome, std::uint64_t result_bytes = 0);
+  void note_result(std::uint64_t call, std::string_view result);
+  void note_refused(const refused_call& call);
+  void note_run();
 
   invocation_impl_actor::pointer self;
   invocation_context context;
@@ -181,8 +225,21 @@ struct invocation_state {
   std::map<std::uint64_t, outgoing> calls;
   /// Calls of every kind that aren't answered, with the memory their arguments hold.
   std::map<std::uint64_t, memory_budget::share> open_calls;
+  std::set<std::uint64_t> given_up; ///< of them, those whose answers nobody waits for
   std::uint64_t calls_refused = 0;  ///< unusable ones
   std::uint64_t calls_repeated = 0; ///< with an id in use
+  call_counts counted;
+  std::deque<approval> approvals; ///< the first of them is asked about
+  bool approval_open = false;
+  std::uint32_t people_asked = 0;
+  std::set<std::pair<std::string, std::string>> declined; ///< server and tool, raw names
+  ledger_run ran;
+  /// Calls that the ledger gets when they are answered, by the guest's id.
+  struct noted_call {
+    ledger_call what;
+    std::chrono::steady_clock::time_point since;
+  };
+  std::map<std::uint64_t, noted_call> noted;
   output_capture out;
   output_capture err;
   std::uint32_t outputs_shown = 0;   ///< those that observer or store haven't dealt with

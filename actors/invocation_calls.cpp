@@ -36,6 +36,8 @@ std::chrono::nanoseconds invocation_state::time_left() const {
 /// `room` holds the payload's memory until the sandbox has it, which charges what it queues itself.
 void invocation_state::respond(std::uint64_t call, std::string payload, const answer_room& room) {
   open_calls.erase(call);
+  given_up.erase(call);
+  note_result(call, payload);
   if (now == phase::over) {
     return;
   }
@@ -49,6 +51,8 @@ void invocation_state::respond(std::uint64_t call, std::string payload, const an
 
 void invocation_state::refuse(std::uint64_t call, error reason) {
   open_calls.erase(call);
+  given_up.erase(call);
+  note_end(call, to_string(reason.code));
   if (now != phase::over) {
     self->send(sandbox, refuse_atom::value, call, std::move(reason));
   }
@@ -56,6 +60,8 @@ void invocation_state::refuse(std::uint64_t call, error reason) {
 
 void invocation_state::take_call(guest_call& call) {
   if (now == phase::interrupting) {
+    note_call(call);
+    note_end(call.id, to_string(errc::closed));
     self->send(sandbox, refuse_atom::value, call.id, error{errc::closed, "the run is stopped"});
     return;
   }
@@ -77,7 +83,9 @@ void invocation_state::take_call(guest_call& call) {
   } else if (!budget->take_for_call(call.arguments.size(), share)) {
     reason = {errc::overloaded, "the memory budget has no room for the arguments; try again later"};
   }
+  note_call(call);
   if (reason.code != errc::none) {
+    note_end(call.id, to_string(reason.code));
     self->send(sandbox, refuse_atom::value, call.id, std::move(reason));
     return;
   }
@@ -104,6 +112,10 @@ void invocation_state::route(guest_call& call) {
     break;
   }
   if (auto* to = find_link(call.server)) {
+    if (auto why = withdrawn(to->brief.name, call.tool); !why.empty()) {
+      refuse(call.id, {errc::denied, std::move(why)});
+      return;
+    }
     route_to(*to, call);
   } else if (call.kind == guest_call_kind::query_tool_docs && may_know(call.server)) {
     ask_library(std::move(call), {});
@@ -119,6 +131,43 @@ invocation_state::link* invocation_state::find_link(std::string_view server) {
     }
   }
   return nullptr;
+}
+
+/// Why a server that this run could call, or a tool of it, may no longer be used: the configuration
+/// has changed since the run began. Empty if it may. What is allowed only now stays out of reach.
+std::string invocation_state::withdrawn(std::string_view server, std::string_view tool) const {
+  auto now_configured = context.configured ? context.configured->get() : nullptr;
+  if (!now_configured || now_configured == catalogue) {
+    return {};
+  }
+  if (auto verdict = allows_server(now_configured->rules, server); !verdict.allowed) {
+    return fmt::format("server \"{}\" is denied by policy now: {}", server, verdict.rule);
+  }
+  if (now_configured->find(server) == nullptr) {
+    return fmt::format("server \"{}\" isn't configured any more", server);
+  }
+  auto verdict = allows_tool_name(now_configured->rules, server, tool);
+  return verdict.allowed || tool.empty()
+             ? std::string{}
+             : fmt::format("tool \"{}\" of \"{}\" is denied by policy now: {}", tool, server,
+                           verdict.rule);
+}
+
+/// What policy says of a call, and what it says now if it has changed since the run began, which
+/// can only take rights away.
+policy_verdict invocation_state::may_call(std::string_view server,
+                                          const tool_document& tool) const {
+  auto verdict = rights.tool(server, tool);
+  auto now_configured = context.configured ? context.configured->get() : nullptr;
+  if (!verdict.allowed || !now_configured || now_configured == catalogue) {
+    return verdict;
+  }
+  auto today = allows_tool(now_configured->rules, server, tool);
+  if (!today.allowed || (today.confirm && !verdict.confirm)) {
+    today.rule += ", as policy is now";
+    return today;
+  }
+  return verdict;
 }
 
 void invocation_state::refuse_unknown_server(const guest_call& call) {
@@ -150,10 +199,27 @@ void invocation_state::route_to(link& to, guest_call& call) {
   }
   if (to.now == link::state::unknown || to.now == link::state::connecting) {
     connect(to);
-    to.waiting.push_back(std::move(call));
+    wait_for(to, call);
     return;
   }
   serve(to, call);
+}
+
+void invocation_state::wait_for(link& to, guest_call& call) {
+  to.waiting.push_back(std::move(call));
+  if (request.patient && !std::exchange(to.pauses, true)) {
+    pause();
+  }
+}
+
+/// How long to wait for a server that may have to start.
+std::chrono::nanoseconds invocation_state::start_patience(const link& to) const {
+  const auto* entry = catalogue->find(to.brief.name);
+  if (request.patient && entry != nullptr) {
+    return entry->start_timeout + entry->call_timeout;
+  }
+  // Before the code runs its deadline isn't known; a server may take that long to start.
+  return now == phase::running ? time_left() : std::chrono::nanoseconds{request.timeout};
 }
 
 /// Once it is known what the server has, or that it can't be known.
@@ -193,8 +259,7 @@ void invocation_state::connect(link& to) {
 }
 
 void invocation_state::fetch_documents(link& to) {
-  // Before the code runs its deadline isn't known; a server may take that long to start.
-  auto patience = now == phase::running ? time_left() : std::chrono::nanoseconds{request.timeout};
+  auto patience = start_patience(to);
   auto until =
       deadline::at(self->clock().now() +
                    std::chrono::duration_cast<std::chrono::steady_clock::duration>(patience));
@@ -224,6 +289,9 @@ void invocation_state::shelve(link& to, const documents_ptr& documents) {
 
 void invocation_state::settle(link& to) {
   auto failed = to.now == link::state::failed;
+  if (std::exchange(to.pauses, false)) {
+    go_on();
+  }
   for (auto& call : std::exchange(to.waiting, {})) {
     if (failed) {
       refuse(call.id, to.failure);
@@ -238,9 +306,15 @@ void invocation_state::settle(link& to) {
 }
 
 void invocation_state::call_tool(link& to, guest_call& call, bool checked) {
-  const auto* tool = find_tool(to.tools->documents->tools, call.tool);
-  // The raw name goes through policy also when no document has it: a denied tool says so.
-  auto verdict = rights.tool(to.brief.name, tool != nullptr ? tool->name : call.tool);
+  if (given_up.contains(call.id)) {
+    refuse(call.id, {errc::cancelled, "the code gave up on the call"});
+    return;
+  }
+  // Among all tools of the server, also those that policy hides: a denied one says so.
+  const auto& server = to.brief.name;
+  const auto* tool = find_tool(to.tools->all->tools, call.tool);
+  auto verdict = tool != nullptr ? may_call(server, *tool) : rights.tool_name(server, call.tool);
+  note_tool(call.id, server, tool != nullptr ? tool->name : call.tool, verdict.rule);
   if (!verdict.allowed) {
     refuse(call.id, {errc::denied, fmt::format("tool \"{}\" of \"{}\" is denied by policy: {}",
                                                call.tool, to.brief.name, verdict.rule)});
@@ -254,13 +328,29 @@ void invocation_state::call_tool(link& to, guest_call& call, bool checked) {
   if (!checked && !arguments_fit(to, *tool, call)) {
     return;
   }
+  if (auto over = counted.take(rights.rules(), *context.rates, request.owner, server, tool->name,
+                               self->clock().now())) {
+    note_tool(call.id, server, tool->name, *over);
+    refuse(call.id,
+           {errc::limit, fmt::format("call tool \"{}\" of \"{}\": {}", tool->name, server, *over)});
+    return;
+  }
+  if (verdict.confirm) {
+    need_approval(to, *tool, call, std::move(verdict.rule));
+    return;
+  }
+  send_call(to, tool->name, call);
+}
+
+/// Everything that has to be asked for has been.
+void invocation_state::send_call(link& to, const std::string& tool, guest_call& call) {
   auto serial = context.env->next_serial();
-  calls.emplace(call.id, outgoing{&to, tool->name, to.client, serial});
+  calls.emplace(call.id, outgoing{&to, tool, to.client, serial});
   // While the server asks the client, the call's clock stands still, too.
   auto left = time_left() + context.env->bounds.question_time;
   answer_room room{budget};
   tool_call what{serial,
-                 tool->name,
+                 tool,
                  std::move(call.arguments),
                  deadline::at(self->clock().now() + time_left()),
                  room,

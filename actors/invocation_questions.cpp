@@ -140,11 +140,19 @@ void invocation_state::cancel_call(std::uint64_t id) {
                                             found->second.call);
     return;
   }
+  if (withdraw_approval(id)) {
+    return;
+  }
   for (auto& [name, to] : links) {
     auto is_it = [id](const guest_call& call) { return call.id == id; };
     if (std::erase_if(to.waiting, is_it) > 0) {
       refuse(id, {errc::cancelled, "the code gave up on the call"});
+      return;
     }
+  }
+  if (open_calls.contains(id)) {
+    // Something comes before the call is made.
+    given_up.insert(id);
   }
 }
 

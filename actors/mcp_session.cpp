@@ -117,6 +117,8 @@ void mcp_session_state::dispatch(const rpc_message& message, const mcp_request& 
   bool handshake = message.method == "initialize" || message.method == "ping";
   if (!request.modern && modern_seen && revision.empty() && !handshake) {
     refuse(message.id, missing_protocol_version());
+  } else if (context.served && dispatch_served(message, request)) {
+    return;
   } else if (message.method == "tools/call") {
     call_tool(message, request);
   } else if (message.method == "resources/read") {
@@ -195,6 +197,7 @@ void mcp_session_state::initialize(const rpc_message& message, const mcp_request
   }
   ready = false;
   revision = negotiate_revision(*requested);
+  client = read_client_info(request);
   context.env->log->debug("session: initialize, revision {} asked, {} spoken", *requested,
                           revision);
   abilities = read_client_abilities(request.find("capabilities"), revision);
@@ -271,6 +274,12 @@ void mcp_session_state::end() {
 
 mcp_session_impl_actor::behavior_type mcp_session_state::make_behavior() {
   self->set_down_handler([this](const caf::down_msg& down) { lost(down); });
+  if (context.configured) {
+    context.configured->tell(self->address());
+    self->attach_functor([configured = context.configured, address = self->address()](
+                             const caf::error&) { configured->forget(address); });
+    context.catalogue = [configured = context.configured] { return configured->get(); };
+  }
   return {
       [this](run_progress& step) {
         step.output ? wrote(step.run, step.message) : progressed(step.run, step.message);
@@ -285,11 +294,16 @@ mcp_session_impl_actor::behavior_type mcp_session_state::make_behavior() {
           refuse({}, {rpc_code::invalid_request, std::move(reason.message), {}});
         }
       },
-      [this](catalogue_atom) { tell_updated(std::string{capabilities_uri}); },
+      [this](catalogue_atom) {
+        tell_updated(std::string{capabilities_uri});
+        // For clients that don't subscribe, but keep what they have read.
+        tell_changed(&changing_lists::resources);
+      },
       [this](stop_atom) { return stop(); },
       [this](tick_atom) { tick(); },
       [this](tick_atom, std::uint64_t question) { question_due(question); },
       [this](tick_atom, run_atom, const std::string& run) { put_to_client(run); },
+      [this](tick_atom, call_atom, const std::string& run) { step_served(run); },
       [this](tick_atom, end_atom, const std::string& state) { kept.erase(state); },
   };
 }
@@ -301,6 +315,10 @@ mcp_session(mcp_session_impl_actor::stateful_pointer<mcp_session_state> self,
   state.tool = run_python_definition(context.env->config);
   state.context = std::move(context);
   state.out = std::move(out);
+  if (state.context.served) {
+    state.lists.tools = true;
+    state.lists.prompts = true;
+  }
   return state.make_behavior();
 }
 

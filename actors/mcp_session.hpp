@@ -14,16 +14,20 @@
 #include <caf/typed_event_based_actor.hpp>
 #include <caf/typed_response_promise.hpp>
 
+#include "actors/current_catalogue.hpp"
 #include "actors/environment.hpp"
 #include "actors/interfaces.hpp"
+#include "actors/ledger.hpp"
 #include "actors/memory_budget.hpp"
 #include "actors/run_request.hpp"
 #include "protocol/client_abilities.hpp"
+#include "protocol/client_info.hpp"
 #include "protocol/client_questions.hpp"
 #include "protocol/mcp_prompts.hpp"
 #include "protocol/mcp_request.hpp"
 #include "protocol/mcp_server.hpp"
 #include "protocol/run_python.hpp"
+#include "protocol/served_things.hpp"
 #include "protocol/subscriptions.hpp"
 
 namespace bulkhead {
@@ -34,12 +38,20 @@ struct session_context {
   admission_actor admission;
   std::function<python_sessions_actor()> sessions; ///< the current one: it may be started again
   std::function<catalogue_ptr()> catalogue;        ///< the current one: files change
-  run_starter start; ///< null: no code is run
+  run_starter start;                               ///< null: no code is run
   /// Gives what keeps artifacts and outputs, as it is when asked.
   std::function<artifact_store_actor()> store{};
   std::string owner = "local"; ///< of what this client's runs leave, and of its sessions
+  ledger_writer ledger{};
+  /// What is served besides; null: nothing, as always but in tests.
+  std::shared_ptr<const served_things> served{};
+  /// Has the client come back for the rest of what is said about a request (JSON id); null: the
+  /// transport has no way back.
+  std::function<void(const std::string& request)> break_off{};
   /// The process has this client only: `environment::client` tells what it can be asked.
   bool only_client = false;
+  /// Who tells when `catalogue` gives another; null: nobody does.
+  std::shared_ptr<current_catalogue> configured{};
 };
 
 /// The session with the timers it sends itself.
@@ -49,6 +61,8 @@ using mcp_session_impl_actor =
                               caf::reacts_to<tick_atom, std::uint64_t>,
                               /// What a run has asked by now is put to the client.
                               caf::reacts_to<tick_atom, run_atom, std::string>,
+                              /// A served thing's call has paused long enough.
+                              caf::reacts_to<tick_atom, call_atom, std::string>,
                               /// An answer that nobody has come back for is dropped.
                               caf::reacts_to<tick_atom, end_atom, std::string>>;
 
@@ -103,6 +117,13 @@ struct mcp_session_state {
     caf::typed_response_promise<std::string> promise;
   };
 
+  /// A call of something served besides.
+  struct served_run {
+    served_call call;
+    bool rested = false;   ///< the pause before its next step is over
+    std::size_t asked = 0; ///< questions that the client has yet to answer
+  };
+
   /// The answer of a run that ended while it waited for the client to come back.
   struct kept_answer {
     std::size_t digest = 0;
@@ -143,6 +164,18 @@ struct mcp_session_state {
   void complete(const rpc_message& message, const mcp_request& request);
   void complete_resource(const rpc_message& message, completion_request asked, answer_form form);
 
+  // What is served besides (mcp_session_served.cpp).
+  bool dispatch_served(const rpc_message& message, const mcp_request& request);
+  bool list_served(const rpc_message& message, const mcp_request& request);
+  bool use_served_resource(const rpc_message& message, const mcp_request& request);
+  void call_served(const rpc_message& message, const mcp_request& request, std::string name);
+  void step_served(const std::string& run);
+  void take_step(const std::string& run, served_step step);
+  void ask_served(const std::string& run, const std::vector<input_request>& questions);
+  void answered_served(const std::string& run, const std::string& key, std::string answer,
+                       bool refused);
+  void finish_served(const std::string& run, served_step step);
+
   // Runs (mcp_session_runs.cpp).
   void call_tool(const rpc_message& message, const mcp_request& request);
   void start_run(const rpc_message& message, const mcp_request& request, python_call call,
@@ -160,6 +193,7 @@ struct mcp_session_state {
   void progressed(const std::string& run, std::string_view message);
   void wrote(const std::string& run, const std::string& text);
   void log_end(const run_in_flight& run, const run_answer& answer);
+  void note_unfinished(const run_in_flight& run, const run_answer& answer);
   void cancel_run(std::map<std::string, run_in_flight>::iterator run);
   void tick();
   void schedule_tick();
@@ -167,6 +201,8 @@ struct mcp_session_state {
   // What runs ask of the client (mcp_session_questions.cpp).
   caf::result<std::string> ask(client_question& question);
   std::optional<error> why_not_ask(const client_question& question) const;
+  std::string key_for(run_in_flight& run, const question& which, std::string key) const;
+  void gather(run_in_flight& run);
   void put_to_client(const std::string& run);
   void ask_by_request(question& which, const std::string& request);
   void take_response(const rpc_message& message);
@@ -176,6 +212,7 @@ struct mcp_session_state {
   void withdraw(const question& which, std::string_view reason);
   void question_due(std::uint64_t serial);
   void come_back(const rpc_message& message, const mcp_request& request, input_responses back);
+  void take_answers(run_in_flight& run, input_responses& back);
   std::optional<rpc_refusal> refuse_return(const std::string& run, std::size_t digest,
                                            const input_responses& back) const;
   void keep_answer(run_in_flight& run, std::string result);
@@ -204,6 +241,7 @@ struct mcp_session_state {
   std::optional<log_severity> log_level; ///< set by `logging/setLevel`
   client_abilities abilities;            ///< of a legacy client, as it said in `initialize`
   bool modern_seen = false;
+  client_info client;                                             ///< as `initialize` told it
   std::map<std::string, run_in_flight> runs;                      ///< by the run's id
   std::map<std::string, std::string, std::less<>> requests;       ///< request id to run id
   std::map<std::string, subscription, std::less<>> subscriptions; ///< by request id
@@ -214,6 +252,7 @@ struct mcp_session_state {
   std::map<std::string, std::string, std::less<>> states; ///< `requestState` to run id
   std::map<std::string, kept_answer, std::less<>> kept;   ///< by `requestState`
   std::uint64_t last_question = 0;
+  std::map<std::string, served_run> served; ///< by run id
   bool ticking = false;
   std::chrono::steady_clock::time_point stop_due;
   std::vector<caf::typed_response_promise<caf::ok_atom>> stopping;

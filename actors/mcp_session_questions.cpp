@@ -67,12 +67,23 @@ std::optional<error> mcp_session_state::why_not_ask(const client_question& quest
     return error{errc::overloaded, fmt::format("{}: {} questions wait for the client already",
                                                question.method, questions.size())};
   }
+  if (question.due.remaining(self->clock().now()) <= 0ns) {
+    return error{errc::timeout, question.method + ": there is no time left to ask the client"};
+  }
   return std::nullopt;
 }
 
 caf::result<std::string> mcp_session_state::ask(client_question& asked) {
   if (auto reason = why_not_ask(asked)) {
     return to_caf(*reason);
+  }
+  auto& run = runs[asked.run];
+  // A question of our own has no name before it is asked: only a person who saw it can answer it.
+  if (auto known = run.early.extract(asked.key); known && !asked.key.empty()) {
+    if (auto sound = check_client_result(asked.method, known.mapped()); !sound) {
+      return to_caf(sound.error());
+    }
+    return std::move(known.mapped());
   }
   auto params = question_params(asked.method, asked.params, asked.server);
   if (!params) {
@@ -83,37 +94,41 @@ caf::result<std::string> mcp_session_state::ask(client_question& asked) {
     return to_caf(errc::overloaded,
                   asked.method + ": too much is going on at once (memory budget)");
   }
-  auto left = asked.due.remaining(self->clock().now());
-  if (left <= 0ns) {
-    return to_caf(errc::timeout, asked.method + ": there is no time left to ask the client");
-  }
-  auto& run = runs[asked.run];
-  if (auto known = run.early.extract(asked.key)) {
-    if (auto sound = check_client_result(asked.method, known.mapped()); !sound) {
-      return to_caf(sound.error());
-    }
-    return std::move(known.mapped());
-  }
-  auto serial = ++last_question;
   which.run = asked.run;
   which.method = std::move(asked.method);
   which.params = std::move(*params);
   which.promise = self->make_response_promise<std::string>();
   auto promise = which.promise;
-  self->delayed_send<caf::message_priority::high>(self, left, tick_atom::value, serial);
+  auto serial = ++last_question;
+  self->delayed_send<caf::message_priority::high>(self, asked.due.remaining(self->clock().now()),
+                                                  tick_atom::value, serial);
+  which.key = run.form.modern ? key_for(run, which, std::move(asked.key))
+                              : fmt::format("bulkhead-{}", serial);
   auto& added = questions.emplace(serial, std::move(which)).first->second;
-  if (!run.form.modern) {
-    added.key = fmt::format("bulkhead-{}", serial);
-    ask_by_request(added, run.request);
-  } else {
-    auto kind = std::string_view{added.method}.substr(0, added.method.find('/'));
-    added.key = asked.key.empty() ? fmt::format("{}-{}", kind, ++run.questions) : asked.key;
-    if (!run.gathering && !run.request.empty()) {
-      run.gathering = true;
-      self->delayed_send(self, gather_time, tick_atom::value, run_atom::value, added.run);
-    }
-  }
+  run.form.modern ? gather(run) : ask_by_request(added, run.request);
   return promise;
+}
+
+/// The name of a question among those of its run: the one that it has, else one that tells what it
+/// is.
+std::string mcp_session_state::key_for(run_in_flight& run, const question& which,
+                                       std::string key) const {
+  auto in_use = [&](const auto& entry) {
+    return entry.second.run == which.run && entry.second.key == key;
+  };
+  auto kind = std::string_view{which.method}.substr(0, which.method.find('/'));
+  while (key.empty() || std::any_of(questions.begin(), questions.end(), in_use)) {
+    key = fmt::format("{}-{}", kind, ++run.questions);
+  }
+  return key;
+}
+
+/// Has the run's questions put to the client in a moment, unless the client has yet to come back.
+void mcp_session_state::gather(run_in_flight& run) {
+  if (!run.gathering && !run.request.empty()) {
+    run.gathering = true;
+    self->delayed_send(self, gather_time, tick_atom::value, run_atom::value, run.what.id);
+  }
 }
 
 void mcp_session_state::ask_by_request(question& which, const std::string& request) {
@@ -266,10 +281,18 @@ void mcp_session_state::come_back(const rpc_message& message, const mcp_request&
   run.progress_token = request.progress_token;
   run.log_level = request.log_level;
   requests.emplace(message.id, id);
+  if (!run.progress_token.empty()) {
+    schedule_tick();
+  }
+  take_answers(run, back);
+}
+
+/// Those that it lacks are asked for again, those that nobody asked for left alone.
+void mcp_session_state::take_answers(run_in_flight& run, input_responses& back) {
   std::vector<std::uint64_t> answered;
   bool more = false;
   for (auto& [serial, which] : questions) {
-    if (which.run != id) {
+    if (which.run != run.what.id) {
       continue;
     }
     if (which.asked && back.answers.count(which.key) > 0) {
@@ -282,12 +305,8 @@ void mcp_session_state::come_back(const rpc_message& message, const mcp_request&
   for (auto serial : answered) {
     answer(serial, back.answers[questions[serial].key]);
   }
-  if (!run.progress_token.empty()) {
-    schedule_tick();
-  }
   if (more) {
-    run.gathering = true;
-    self->delayed_send(self, gather_time, tick_atom::value, run_atom::value, id);
+    gather(run);
   }
 }
 

@@ -146,6 +146,9 @@ void mcp_session_state::start_run(const rpc_message& message, const mcp_request&
   run.what.timeout = call.timeout;
   run.what.files = std::move(call.files);
   run.what.owner = context.owner;
+  auto who = request.modern ? read_client_info(request) : client;
+  run.what.client = std::move(who.name);
+  run.what.client_version = std::move(who.version);
   run.what.live = !run.progress_token.empty() || run.log_level == log_severity::debug;
   if (run.what.live || can_be_asked) {
     run.what.observer = mcp_session_actor{self};
@@ -159,11 +162,11 @@ void mcp_session_state::start_run(const rpc_message& message, const mcp_request&
     return;
   }
   auto fresh = call.session == "new";
+  auto configured = context.catalogue();
+  auto loadable = env.config.autoload ? configured->allowed_servers() : std::vector<std::string>{};
   claim_session(id, {context.owner, fresh ? std::string{} : std::move(call.session), call.reset,
-                     runs[id].what.servers,
-                     context.env->config.autoload ? context.catalogue->allowed_servers()
-                                                  : std::vector<std::string>{},
-                     deadline::at(self->clock().now() + queue_wait)});
+                     runs[id].what.servers, std::move(loadable),
+                     deadline::at(self->clock().now() + queue_wait), std::move(configured)});
 }
 
 void mcp_session_state::claim_session(const std::string& id, session_claim claim) {
@@ -252,8 +255,33 @@ void mcp_session_state::failed(const std::string& id, run_status status, error r
         static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(
                                        self->clock().now() - found->second.since)
                                        .count());
+    note_unfinished(found->second, answer);
   }
   finished(id, answer);
+}
+
+/// A run whose invocation never was, or never told how it ended.
+void mcp_session_state::note_unfinished(const run_in_flight& run, const run_answer& answer) {
+  if (!context.ledger.on()) {
+    return;
+  }
+  ledger_run what;
+  what.run = run.what.id;
+  what.at = std::chrono::duration_cast<std::chrono::milliseconds>(
+                context.env->wall_clock().time_since_epoch())
+                .count() -
+            static_cast<std::int64_t>(answer.duration_ms);
+  what.owner = run.what.owner;
+  what.client = run.what.client;
+  what.client_version = run.what.client_version;
+  what.servers = run.what.servers;
+  if (!run.what.code.empty()) {
+    what.code = context.ledger.kept(run.what.code);
+  }
+  what.duration_ms = answer.duration_ms;
+  what.outcome = to_string(answer.status);
+  what.error = answer.failure ? std::string{to_string(answer.failure->code)} : std::string{};
+  context.ledger.record(std::move(what));
 }
 
 void mcp_session_state::finished(const std::string& id, const run_answer& answer) {

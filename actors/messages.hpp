@@ -140,6 +140,9 @@ struct sandbox_run {
   friend bool operator==(const sandbox_run&, const sandbox_run&) = default;
 };
 
+struct server_catalogue;
+using catalogue_ptr = std::shared_ptr<const server_catalogue>;
+
 /// Asks for a session's interpreter for one run.
 struct session_claim {
   std::string owner;  ///< whose session it is; others can't claim it
@@ -149,6 +152,9 @@ struct session_claim {
       servers; ///< raw names; a session that exists has its own, none means these
   std::vector<std::string> loadable; ///< a new session's: it may call them besides, on first use
   deadline due;                      ///< until when to wait while others run in it
+  /// What is configured; its policy bounds a session made now for as long as it lives. Null:
+  /// nothing does. Stays within the process.
+  catalogue_ptr made_under{};
   friend bool operator==(const session_claim&, const session_claim&) = default;
 };
 
@@ -320,7 +326,6 @@ struct client_status {
 };
 
 using documents_ptr = std::shared_ptr<const server_documents>;
-using catalogue_ptr = std::shared_ptr<const server_catalogue>;
 
 struct tool_shelf;
 using tool_shelf_ptr = std::shared_ptr<const tool_shelf>;

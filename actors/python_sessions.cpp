@@ -86,6 +86,7 @@ caf::result<session_lease> python_sessions_state::open(const session_claim& what
   made->second.owner = what.owner;
   made->second.servers = what.servers;
   made->second.loadable = what.loadable;
+  made->second.made_under = what.made_under;
   return lend(made, what, self->current_sender());
 }
 
@@ -117,7 +118,8 @@ session_lease python_sessions_state::lend(sessions_map::iterator to, const sessi
   auto& which = to->second;
   which.lease = ++last_lease;
   which.holder = watch(holder);
-  return {to->first, which.lease, which.servers, which.sandbox, what.reset, which.loadable};
+  return {to->first,  which.lease,    which.servers,   which.sandbox,
+          what.reset, which.loadable, which.made_under};
 }
 
 caf::actor_addr python_sessions_state::watch(const caf::strong_actor_ptr& holder) {

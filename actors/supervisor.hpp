@@ -11,9 +11,11 @@
 #include <caf/typed_event_based_actor.hpp>
 #include <caf/typed_response_promise.hpp>
 
+#include "actors/current_catalogue.hpp"
 #include "actors/environment.hpp"
 #include "actors/interfaces.hpp"
 #include "actors/io/io_thread.hpp"
+#include "actors/ledger.hpp"
 #include "actors/run_request.hpp"
 #include "actors/sandbox_pool.hpp"
 #include "protocol/server_config.hpp"
@@ -35,8 +37,13 @@ public:
     artifact_store_actor store;
     admission_actor admission;
     python_sessions_actor sessions;
+    ledger_actor ledger; ///< null where none is kept
+    approval_store_actor approvals;
     sandbox_pool_actor pool; ///< null where none is configured
   };
+
+  /// What is configured now. Set before anything is started; null in tests that need none.
+  std::shared_ptr<current_catalogue> configured;
 
   /// Outlives the pools that fill it.
   const std::shared_ptr<sandbox_shelf> shelf = std::make_shared<sandbox_shelf>();
@@ -93,6 +100,9 @@ struct supervisor_plan {
   std::function<artifact_store_actor()> start_store;
   std::function<admission_actor()> start_admission;
   std::function<python_sessions_actor()> start_sessions;
+  /// Null: there is none.
+  std::function<ledger_actor()> start_ledger;
+  std::function<approval_store_actor()> start_approvals;
   /// Null: no sandboxes are kept booted.
   std::function<sandbox_pool_actor(const supervisor_actor& supervisor)> start_pool;
   /// Tells the container driver that a stop has begun. Null: it isn't told.
@@ -127,6 +137,7 @@ struct supervisor_state {
   void stop_session(const mcp_session_actor& session);
   void stop_sandboxes();
   void stop_runtime();
+  void stop_ledger();
   void stop_folders();
   void advance_when_empty();
 
@@ -155,6 +166,6 @@ make_sandbox_maker(caf::actor_system& system, const environment_ptr& env,
 /// Makes invocations; their sandboxes come from the shelf while there are any.
 run_starter make_run_starter(caf::actor_system& system, const environment_ptr& env,
                              const std::shared_ptr<service_directory>& services,
-                             const supervisor_actor& supervisor);
+                             const supervisor_actor& supervisor, ledger_writer ledger = {});
 
 } // namespace bulkhead

@@ -23,7 +23,7 @@ constexpr std::size_t most_names = 20;
 
 documents_ptr allowed_part(const policy& rules, const documents_ptr& all) {
   auto denied = [&](const tool_document& tool) {
-    return !allows_tool(rules, all->server, tool.name).allowed;
+    return !allows_tool(rules, all->server, tool).allowed;
   };
   if (std::none_of(all->tools.begin(), all->tools.end(), denied)) {
     return all;
@@ -57,7 +57,7 @@ error nothing_known(const server_entry& entry) {
 tool_shelf_ptr tool_view::shelve(const documents_ptr& all) {
   auto& place = shelves[all->server];
   if (place.all != all) {
-    auto shelf = std::make_shared<const tool_shelf>(allowed_part(rules, all));
+    auto shelf = std::make_shared<const tool_shelf>(allowed_part(rules, all), all);
     search.put({shelf, &shelf->index});
     place = {all, std::move(shelf)};
   }

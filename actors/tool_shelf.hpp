@@ -14,13 +14,16 @@ namespace bulkhead {
 
 /// What policy allows of a server's tools, with their index; made once and shared by all runs.
 struct tool_shelf {
-  explicit tool_shelf(documents_ptr allowed) : documents{std::move(allowed)}, index{*documents} {}
+  explicit tool_shelf(documents_ptr allowed, documents_ptr every = nullptr)
+      : documents{std::move(allowed)}, all{every ? std::move(every) : documents}, index{
+                                                                                      *documents} {}
 
   /// The input schema of one of the documents' tools, compiled when it is first asked for; null if
   /// it is of no use. From any thread.
   std::shared_ptr<const json_schema> schema_of(const tool_document& tool) const;
 
   documents_ptr documents;
+  documents_ptr all; ///< with those that policy hides, which nobody is told of but in a refusal
   tool_index index;
 
 private:

@@ -157,15 +157,6 @@ std::string in_guest_folder(const std::string& path, const trust& who) {
   return {};
 }
 
-bool is_configuration_name(std::string_view name) {
-  constexpr std::string_view ending = ".json";
-  // Emacs marks a file that is being edited by a link of this form, which leads nowhere.
-  if (name.size() < ending.size() || name.starts_with(".#")) {
-    return false;
-  }
-  return lower_case(name.substr(name.size() - ending.size())) == ending;
-}
-
 /// An open file's text, with an error that goes well with the file's name before it.
 expected<std::string> read_all(int fd, const std::string& path, std::size_t most) {
   auto text = read_descriptor(fd, path, most);
@@ -176,6 +167,15 @@ expected<std::string> read_all(int fd, const std::string& path, std::size_t most
 }
 
 } // namespace
+
+bool is_configuration_name(std::string_view name) {
+  constexpr std::string_view ending = ".json";
+  // Emacs marks a file that is being edited by a link of this form, which leads nowhere.
+  if (name.size() < ending.size() || name.starts_with(".#")) {
+    return false;
+  }
+  return lower_case(name.substr(name.size() - ending.size())) == ending;
+}
 
 expected<std::string> read_trusted_file(const std::string& path, std::size_t most,
                                         const trust& who) {

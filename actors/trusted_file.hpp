@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "protocol/error.hpp"
@@ -27,6 +28,9 @@ expected<std::string> read_trusted_file(const std::string& path, std::size_t mos
 /// The text of a regular file, whoever may have written it: for content that is compared with what
 /// was approved, or shown before it is used. Errors: not_found, unavailable, too_large.
 expected<std::string> read_any_file(const std::string& path, std::size_t most);
+
+/// Is it one of the names that `list_trusted_folder` answers?
+bool is_configuration_name(std::string_view name);
 
 /// The paths of the `*.json` files (in any case) of a folder of which the same holds, sorted. None
 /// when there is no folder. Errors like `read_trusted_file`.

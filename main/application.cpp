@@ -15,12 +15,14 @@
 #include <fmt/format.h>
 
 #include "actors/admission.hpp"
+#include "actors/approval_store.hpp"
 #include "actors/artifact_store.hpp"
 #include "actors/client_registry.hpp"
 #include "actors/container_runtime.hpp"
 #include "actors/credential_store.hpp"
 #include "actors/http_client.hpp"
 #include "actors/http_host.hpp"
+#include "actors/ledger.hpp"
 #include "actors/process_host.hpp"
 #include "actors/python_sessions.hpp"
 #include "actors/runtime_cache.hpp"
@@ -99,11 +101,12 @@ application::start(const account& who, const settings& config, stop_signal& stop
 application::application(const account& who, const settings& config, instance_lock lock,
                          stop_signal& stop, const std::string& runtime_dir,
                          const std::string& instance)
-    : lock_{std::move(lock)}, env_{make_environment(who, config, runtime_dir, instance)},
-      catalogue_{std::make_shared<server_catalogue>(
-          load_configuration(config, who, env_->executable).catalogue)},
+    : lock_{std::move(lock)}, env_{make_environment(who, config, runtime_dir, instance)}, who_{who},
       io_{std::make_unique<io::io_thread>()}, services_{std::make_shared<service_directory>()},
-      failed_{std::make_shared<std::atomic<bool>>(false)} {
+      backlog_{std::make_shared<ledger_backlog>()}, failed_{std::make_shared<std::atomic<bool>>(
+                                                        false)} {
+  read_configuration();
+  services_->configured = configured_;
   io_->adopt_orphans();
   config_.add_message_types<caf::id_block::bulkhead>();
   config_.add_message_types<caf::id_block::bulkhead_handles>();
@@ -114,13 +117,47 @@ application::application(const account& who, const settings& config, instance_lo
   config_.set("scheduler.max-threads", worker_count());
   // An actor with a full mailbox lets others have the worker now and then.
   config_.set("scheduler.max-throughput", messages_at_a_time);
+  if (config.ledger != ledger_mode::off) {
+    ledger_ = ledger_writer{current(services_, &service_directory::services::ledger), backlog_,
+                            config.ledger};
+  }
   system_ = std::make_unique<caf::actor_system>(config_);
   supervisor_ = system_->spawn(supervisor, make_plan(stop));
   caf::scoped_actor self{*system_};
   self->request(supervisor_, stop_budget, ensure_atom::value)
       .receive([](caf::ok_atom) {},
                [](const caf::error& reason) { throw std::runtime_error{caf::to_string(reason)}; });
-  starter_ = make_run_starter(*system_, env_, services_, supervisor_);
+  starter_ = make_run_starter(*system_, env_, services_, supervisor_, ledger_);
+}
+
+void application::read_configuration() {
+  auto loaded = load_configuration(env_->config, who_, env_->executable);
+  configured_ = std::make_shared<current_catalogue>(
+      std::make_shared<server_catalogue>(std::move(loaded.catalogue)));
+  dependencies_ = std::move(loaded.dependencies);
+}
+
+void application::watch_configuration() {
+  keeper_context context{env_,
+                         configured_,
+                         current(services_, &service_directory::services::registry),
+                         [env = env_, who = who_] {
+                           auto loaded = load_configuration(env->config, who, env->executable);
+                           return configuration_reading{
+                               std::make_shared<server_catalogue>(std::move(loaded.catalogue)),
+                               std::move(loaded.dependencies)};
+                         },
+                         {}};
+  // The watch and the keeper know each other.
+  auto keeper = std::make_shared<configuration_keeper_actor>();
+  watch_ = io::file_watch::open(*io_, is_configuration_name,
+                                [keeper] { caf::anon_send(*keeper, catalogue_atom::value); });
+  context.watch = [watch = watch_](std::vector<std::string> paths) {
+    watch->set(std::move(paths));
+  };
+  *keeper = system_->spawn<caf::detached>(configuration_keeper, std::move(context));
+  keeper_ = keeper;
+  watch_->set(std::move(dependencies_));
 }
 
 supervisor_plan application::make_plan(stop_signal& stop) {
@@ -155,7 +192,7 @@ supervisor_plan application::make_plan(stop_signal& stop) {
     }
   };
   plan.start_registry = [this]() -> client_registry_actor {
-    return system_->spawn(client_registry, env_, services_->get().processes, catalogue_);
+    return system_->spawn(client_registry, env_, services_->get().processes, configured_->get());
   };
   // Searches take processor time, so they don't take that of the workers.
   plan.start_library = [this]() -> tool_library_actor {
@@ -164,6 +201,14 @@ supervisor_plan application::make_plan(stop_signal& stop) {
   // It waits for the disk.
   plan.start_store = [this]() -> artifact_store_actor {
     return system_->spawn<caf::detached>(artifact_store, env_);
+  };
+  if (env_->config.ledger != ledger_mode::off) {
+    plan.start_ledger = [this]() -> ledger_actor {
+      return system_->spawn<caf::detached>(bulkhead::ledger, env_, backlog_);
+    };
+  }
+  plan.start_approvals = [this]() -> approval_store_actor {
+    return system_->spawn<caf::detached>(approval_store, env_);
   };
   plan.start_admission = [this]() -> admission_actor { return system_->spawn(admission, env_); };
   plan.start_sessions = [this]() -> python_sessions_actor {
@@ -190,6 +235,10 @@ supervisor_plan application::make_plan(stop_signal& stop) {
 application::~application() {
   {
     caf::scoped_actor self{*system_};
+    if (keeper_) {
+      watch_->close();
+      self->send_exit(*keeper_, caf::exit_reason::kill);
+    }
     self->request(supervisor_, stop_budget, stop_atom::value)
         .receive([](caf::ok_atom) {},
                  [&](const caf::error& reason) {
@@ -197,6 +246,8 @@ application::~application() {
                  });
     for (const auto& handle : {caf::actor_cast<caf::actor>(supervisor_),
                                caf::actor_cast<caf::actor>(services_->get().sessions),
+                               caf::actor_cast<caf::actor>(services_->get().ledger),
+                               caf::actor_cast<caf::actor>(services_->get().approvals),
                                caf::actor_cast<caf::actor>(services_->get().admission),
                                caf::actor_cast<caf::actor>(services_->get().store),
                                caf::actor_cast<caf::actor>(services_->get().library),
@@ -215,6 +266,9 @@ application::~application() {
   while (services_->shelf->take()) {
   }
   io_->stop();
+  if (keeper_) {
+    *keeper_ = nullptr; // nobody reads it any more
+  }
   // All that was started is gone: an actor that doesn't end, or a machine too busy to let it, must
   // not keep the process.
   std::thread{[log = env_->log, status = exit_status_] {

@@ -8,8 +8,11 @@
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
 
+#include "actors/configuration_keeper.hpp"
+#include "actors/current_catalogue.hpp"
 #include "actors/environment.hpp"
 #include "actors/instance.hpp"
+#include "actors/io/file_watch.hpp"
 #include "actors/io/io_thread.hpp"
 #include "actors/supervisor.hpp"
 #include "main/account.hpp"
@@ -30,7 +33,12 @@ public:
   application& operator=(const application&) = delete;
 
   const environment_ptr& env() const { return env_; }
-  const catalogue_ptr& catalogue() const { return catalogue_; }
+  catalogue_ptr catalogue() const { return configured_->get(); }
+  const std::shared_ptr<current_catalogue>& configured() const { return configured_; }
+
+  /// From now on changed configuration files are read anew, without a restart. Once.
+  void watch_configuration();
+
   caf::actor_system& system() { return *system_; }
   io::io_thread& io() { return *io_; }
   service_directory::services services() const { return services_->get(); }
@@ -38,6 +46,7 @@ public:
   std::function<artifact_store_actor()> store() const {
     return current(services_, &service_directory::services::store);
   }
+  const ledger_writer& ledger() const { return ledger_; }
   std::function<python_sessions_actor()> sessions() const {
     return current(services_, &service_directory::services::sessions);
   }
@@ -54,19 +63,26 @@ public:
 private:
   application(const account& who, const settings& config, instance_lock lock, stop_signal& stop,
               const std::string& runtime_dir, const std::string& instance);
+  void read_configuration();
   supervisor_plan make_plan(stop_signal& stop);
 
   instance_lock lock_;
   environment_ptr env_;
-  catalogue_ptr catalogue_;
+  account who_;
+  std::vector<std::string> dependencies_; ///< of the configuration as it was read first
+  std::shared_ptr<current_catalogue> configured_;
   std::unique_ptr<io::io_thread> io_;
   caf::actor_system_config config_;
   std::unique_ptr<caf::actor_system> system_;
   std::shared_ptr<service_directory> services_;
+  ledger_writer ledger_; ///< records nothing where none is wanted
+  std::shared_ptr<ledger_backlog> backlog_;
   std::shared_ptr<std::atomic<bool>> failed_;
   int exit_status_ = 0;
   supervisor_actor supervisor_;
   run_starter starter_;
+  std::shared_ptr<configuration_keeper_actor> keeper_; ///< null unless changes are watched for
+  std::shared_ptr<io::file_watch> watch_;
 };
 
 } // namespace bulkhead

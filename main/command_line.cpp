@@ -31,6 +31,8 @@ constexpr const char* examples = R"(Examples:
   bulkhead run --server files job.py    let the code call the MCP server "files"
   bulkhead doctor                       what is enforced on this machine, and what to do
   bulkhead servers --tools              which MCP servers and tools were found
+  bulkhead approve github/delete_repo   allow a tool that policy wants a person's yes for
+  bulkhead ledger --calls --since 2h    which tools were called, and how that ended
   bulkhead login issues                 log in to the MCP server "issues" by OAuth
   bulkhead servers import claude-code   take over the servers that Claude Code has, after asking
   bulkhead image build                  make the sandbox image from Debian packages
@@ -64,6 +66,50 @@ CLI::App* add_run(CLI::App& app, command_line& result) {
       ->type_name("SECONDS");
   run->add_flag("--json", result.json, "Print the run as JSON instead of its output");
   return run;
+}
+
+CLI::App* add_ledger(CLI::App& app, command_line& result) {
+  auto* ledger = app.add_subcommand("ledger", "Show what ran and which tools were called");
+  auto& query = result.records;
+  query.limit = 0;
+  auto* runs = ledger->add_flag("--runs", "The runs (the default)");
+  ledger->add_flag("--calls", query.calls, "The tool calls, denied ones too")->excludes(runs);
+  ledger->add_option("--server", query.server, "Only with servers of this name")->type_name("GLOB");
+  ledger->add_option("--tool", query.tool, "Only with tools of this name")->type_name("GLOB");
+  ledger
+      ->add_option("--outcome", query.outcome,
+                   "Only those that ended so: success, error, timeout, denied, tool_error, …")
+      ->type_name("NAME");
+  ledger->add_option("--since", result.since, "Only later ones: 90s, 30m, 2h, 7d, or a date (UTC)")
+      ->type_name("TIME");
+  ledger->add_option("--run", query.run, "Only of the run with this id, or beginning of one")
+      ->type_name("ID");
+  ledger->add_option("--limit", query.limit, "At most so many, the newest (default: 100)")
+      ->check(CLI::PositiveNumber)
+      ->type_name("N");
+  auto* csv = ledger->add_flag("--csv", result.csv, "As CSV");
+  ledger->add_flag("--json", result.json, "As JSON")->excludes(csv);
+  ledger
+      ->add_option("--export", result.export_file,
+                   "Write them, all unless --limit is given, to a new file, as CSV if its name "
+                   "ends in .csv, else as JSON")
+      ->type_name("FILE");
+  return ledger;
+}
+
+CLI::App* add_approve(CLI::App& app, command_line& result) {
+  auto* approve = app.add_subcommand(
+      "approve", "Allow a tool that policy wants a person's yes for, as it is defined now");
+  auto* tool = approve->add_option("TOOL", result.tool, "SERVER/TOOL; with --revoke a pattern");
+  auto* list = approve->add_flag("--list", result.list, "Show what is approved");
+  approve->add_flag("--revoke", result.revoke, "Take an approval back")->excludes(list);
+  tool->excludes(list);
+  approve->callback([&result] {
+    if (!result.list && result.tool.empty()) {
+      throw CLI::RequiredError("TOOL");
+    }
+  });
+  return approve;
 }
 
 CLI::App* add_login(CLI::App& app, command_line& result) {
@@ -196,6 +242,8 @@ command_line parse_command_line(int argc, char** argv, int out) {
   auto* login = add_login(app, result);
   auto* logout = add_logout(app, result);
 
+  auto* ledger = add_ledger(app, result);
+  auto* approve = add_approve(app, result);
   auto* image = app.add_subcommand("image", "The sandbox image");
   image->require_subcommand(1);
   auto* build = add_build(*image, result);
@@ -203,7 +251,7 @@ command_line parse_command_line(int argc, char** argv, int out) {
   auto* conformance_server = add_conformance_server(app, result);
 
   // A command's help takes its parent's footer otherwise.
-  for (auto* command : {run, doctor, servers, login, logout, image, build}) {
+  for (auto* command : {run, doctor, servers, ledger, approve, login, logout, image, build}) {
     command->footer("");
   }
   import->footer(import_help);
@@ -221,6 +269,7 @@ command_line parse_command_line(int argc, char** argv, int out) {
   const std::pair<const CLI::App*, verb> commands[] = {
       {run, verb::run},           {doctor, verb::doctor},
       {servers, verb::servers},   {import, verb::servers_import},
+      {ledger, verb::ledger},     {approve, verb::approve},
       {login, verb::login},       {logout, verb::logout},
       {image, verb::image_build}, {conformance_server, verb::conformance_server},
   };

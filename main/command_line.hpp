@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "protocol/ledger_record.hpp"
+
 namespace bulkhead {
 
 /// What the user asked for.
@@ -16,6 +18,8 @@ struct command_line {
     doctor,
     servers,
     servers_import,
+    ledger,
+    approve,
     login,
     logout,
     image_build,
@@ -53,7 +57,18 @@ struct command_line {
   std::string profile; ///< one of image_profiles, or empty
   bool rebuild = false;
 
-  // doctor, servers, run
+  // ledger
+  ledger_query records;
+  std::string since; ///< as it was typed
+  bool csv = false;
+  std::string export_file; ///< empty: standard output
+
+  // approve
+  std::string tool; ///< SERVER/TOOL
+  bool list = false;
+  bool revoke = false;
+
+  // doctor, servers, run, ledger
   bool json = false;
   bool sweep = false;
   bool tools = false;

@@ -32,6 +32,15 @@ int run_doctor(application& app, stop_signal& stop, const command_line& line, in
 /// interrupted.
 int show_servers(application& app, stop_signal& stop, const command_line& line, int out);
 
+/// `ledger`: reads the file alone; nothing is started.
+int show_ledger(const command_line& line, const settings& config, int out);
+
+/// `approve --list` and `approve --revoke`: the same.
+int show_approvals(const command_line& line, const settings& config, int out);
+
+/// `approve SERVER/TOOL`: starts the server to see how the tool is defined. 130 when interrupted.
+int approve_tool(application& app, stop_signal& stop, const command_line& line, int out);
+
 /// `login`: gets tokens for a server by OAuth, and keeps them. 0 when it is done, 130 when
 /// interrupted, else 1.
 int log_in_to_server(application& app, stop_signal& stop, const command_line& line, int out);

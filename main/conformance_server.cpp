@@ -7,6 +7,7 @@
 #include "actors/io/http_listener.hpp"
 #include "actors/io/stdio_channel.hpp"
 #include "main/commands.hpp"
+#include "protocol/conformance_fixtures.hpp"
 
 namespace bulkhead {
 
@@ -30,11 +31,17 @@ http_rules rules_for(const std::string& token) {
 http_front_end_context front_end_context(application& app, const command_line& line) {
   http_front_end_context made;
   made.env = app.env();
-  made.session_of = [&app, &line](const std::string& principal) {
+  std::shared_ptr<const served_things> served;
+  if (line.access == command_line::http_access::fixtures) {
+    served = conformance_fixtures();
+    made.mirrored = [served](std::string_view tool) { return served->mirrored(tool); };
+  }
+  made.session_of = [&app, &line, served](const std::string& principal) {
     session_context context{app.env(),      app.services().admission,
                             app.sessions(), [&app] { return app.catalogue(); },
                             app.starter(),  app.store()};
     context.owner = principal;
+    context.served = served;
     if (line.access == command_line::http_access::no_runs) {
       context.start = nullptr;
     }

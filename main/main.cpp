@@ -91,7 +91,8 @@ void log_problems(application& app) {
   for (const auto& remark : app.env()->config.remarks) {
     log.warn("{}", remark);
   }
-  for (const auto& problem : app.catalogue()->problems) {
+  auto configured = app.catalogue();
+  for (const auto& problem : configured->problems) {
     log.log(problem.kind == problem_kind::error ? spdlog::level::warn : spdlog::level::info, "{}",
             to_text(problem));
   }
@@ -143,6 +144,12 @@ int run_command(const command_line& line, const settings& config, const account&
     auto runtime_dir = make_runtime_dir(who);
     return runtime_dir ? build_image(line, config, *runtime_dir) : refuse(runtime_dir.error());
   }
+  if (line.what == verb::ledger) {
+    return show_ledger(line, config, fds.out);
+  }
+  if (line.what == verb::approve && (line.list || line.revoke)) {
+    return show_approvals(line, config, fds.out);
+  }
   if (line.what == verb::servers_import) {
     return import_servers(*early.import, line, config, who, own_executable(), fds.in, fds.out);
   }
@@ -161,6 +168,8 @@ int run_command(const command_line& line, const settings& config, const account&
       return run_file(**app, stop, line, std::move(early.code), fds.out);
     case verb::doctor:
       return run_doctor(**app, stop, line, fds.out);
+    case verb::approve:
+      return approve_tool(**app, stop, line, fds.out);
     case verb::servers:
       return show_servers(**app, stop, line, fds.out);
     case verb::login:

@@ -29,6 +29,9 @@ int serve_stdio(application& app, stop_signal& stop, int in, int out) {
                           app.sessions(), [&app] { return app.catalogue(); },
                           app.starter(),  app.store()};
   context.only_client = true;
+  context.ledger = app.ledger();
+  context.configured = app.configured();
+  app.watch_configuration();
   front_end_actor front_end = app.system().spawn(
       stdio_front_end, context, stdio_transport(app.io(), in, out, app.env()->bounds));
   // The front end ends when its client is done.

@@ -73,7 +73,7 @@ std::optional<std::vector<listed_server>> list_servers(application& app, stop_si
                                                        bool tools) {
   auto fetcher = std::make_shared<tool_fetcher>();
   fetcher->catalogue = app.catalogue();
-  for (const auto& entry : app.catalogue()->servers) {
+  for (const auto& entry : fetcher->catalogue->servers) {
     fetcher->servers.push_back({&entry, nullptr, {}});
   }
   if (tools) {
@@ -122,7 +122,9 @@ json sources_json(const server_catalogue& catalogue) {
 }
 
 json as_json(const server_catalogue& catalogue, const std::vector<listed_server>& servers) {
-  json result{{"servers", json::array()}, {"problems", json::array()}};
+  json result{{"servers", json::array()},
+              {"policy", describe(catalogue.rules)},
+              {"problems", json::array()}};
   for (const auto& server : servers) {
     const auto& entry = *server.entry;
     auto verdict = allows_server(catalogue.rules, entry.name);
@@ -144,11 +146,13 @@ json as_json(const server_catalogue& catalogue, const std::vector<listed_server>
     }
     if (server.documents) {
       for (const auto& tool : server.documents->tools) {
-        row["tools"].push_back(
-            {{"name", tool.name},
-             {"alias", tool.alias},
-             {"allowed", allows_tool(catalogue.rules, entry.name, tool.name).allowed}});
+        auto verdict = allows_tool(catalogue.rules, entry.name, tool);
+        row["tools"].push_back({{"name", tool.name},
+                                {"alias", tool.alias},
+                                {"allowed", verdict.allowed},
+                                {"confirm", verdict.confirm}});
       }
+      row["hiddenTools"] = server.documents->hidden;
     }
     if (!server.failure.empty()) {
       row["error"] = server.failure;
@@ -216,18 +220,28 @@ std::string as_text(const server_catalogue& catalogue, const std::vector<listed_
     }
     if (server.documents) {
       for (const auto& tool : server.documents->tools) {
-        auto allowed = allows_tool(catalogue.rules, entry.name, tool.name);
+        auto allowed = allows_tool(catalogue.rules, entry.name, tool);
         auto summary = tool.description.substr(0, tool.description.find('\n'));
+        text += fmt::format("    {}{}  {}\n", tool_signature(tool),
+                            allowed.confirm   ? "  (asks a person first)"
+                            : allowed.allowed ? ""
+                                              : fmt::format("  (denied by policy{})",
+                                                            rule_text(catalogue, allowed)),
+                            summary.substr(0, 100));
+      }
+      if (auto hidden = server.documents->hidden; hidden > 0) {
         text += fmt::format(
-            "    {}{}  {}\n", tool_signature(tool),
-            allowed.allowed ? ""
-                            : fmt::format("  (denied by policy{})", rule_text(catalogue, allowed)),
-            summary.substr(0, 100));
+            "    and {} that can only be called as tasks, which Bulkhead doesn't do\n", hidden);
       }
     }
   }
   for (const auto& entry : catalogue.disabled) {
     text += fmt::format("{}  (disabled)\n    from:      {}\n", entry.name, entry.source);
+  }
+  if (catalogue.rules.closed.empty()) {
+    for (const auto& rule : describe(catalogue.rules)) {
+      text += fmt::format("policy: {}\n", rule);
+    }
   }
   text += sources_text(catalogue);
   for (const auto& problem : catalogue.problems) {
@@ -239,7 +253,8 @@ std::string as_text(const server_catalogue& catalogue, const std::vector<listed_
 } // namespace
 
 int show_servers(application& app, stop_signal& stop, const command_line& line, int out) {
-  const auto& catalogue = *app.catalogue();
+  auto configured = app.catalogue();
+  const auto& catalogue = *configured;
   auto servers = list_servers(app, stop, line.tools);
   if (!servers) {
     complain("interrupted");

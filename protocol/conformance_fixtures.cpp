@@ -414,15 +414,15 @@ constexpr std::array prompts = {
 };
 
 template <class Fixtures>
-const fixture* find_in(const Fixtures& fixtures, std::string_view name) {
+const fixture* find(const Fixtures& fixtures, std::string_view name) {
   auto found = std::find_if(fixtures.begin(), fixtures.end(),
                             [&](const fixture& each) { return each.name == name; });
   return found == fixtures.end() ? nullptr : &*found;
 }
 
-const fixture* find(std::string_view method, std::string_view name) {
-  return method == "tools/call"    ? find_in(tools, name)
-         : method == "prompts/get" ? find_in(prompts, name)
+const fixture* fixture_for(std::string_view method, std::string_view name) {
+  return method == "tools/call"    ? find(tools, name)
+         : method == "prompts/get" ? find(prompts, name)
                                    : nullptr;
 }
 
@@ -479,11 +479,11 @@ public:
   }
 
   bool knows(std::string_view method, std::string_view name) const override {
-    return find(method, name) != nullptr;
+    return fixture_for(method, name) != nullptr;
   }
 
   served_step next(const served_call& call) const override {
-    return find(call.method, call.name)->next(call);
+    return fixture_for(call.method, call.name)->next(call);
   }
 
   std::string content(std::string_view uri) const override {

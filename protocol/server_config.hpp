@@ -116,6 +116,8 @@ struct server_catalogue {
 
   /// The raw names of those that policy allows.
   std::vector<std::string> allowed_servers() const;
+
+  friend bool operator==(const server_catalogue&, const server_catalogue&) = default;
 };
 
 /// What is known of another program's files besides their translation.
@@ -169,7 +171,7 @@ inline constexpr std::size_t longest_server_name = 128;
 /// `envFileSha256`: with exactly that content), `includeTools` and `excludeTools` narrow the
 /// policy. No problem's text holds a value of `env` or an argument.
 ///
-/// `policy: {allow: […], deny: […]}` objects of all files are put together. One that can't be
+/// `policy` objects (see read_policy) of all files are put together. One that can't be
 /// understood or is misspelled, and any file that can't be read or understood, closes the policy: a
 /// slip in a deny list must not allow what it was to forbid.
 server_catalogue read_server_config(const std::vector<config_file>& files,

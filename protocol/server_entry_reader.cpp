@@ -63,6 +63,8 @@ expected<server_entry> server_entry_reader::read() {
   result.description = plain_text("description");
   read_timeout("startTimeout", result.start_timeout);
   read_timeout("callTimeout", result.call_timeout);
+  result.roots = read_roots();
+  read_most_calls(result.most_calls);
   if (!failure_.empty()) {
     return fail(errc::invalid_argument, failure_);
   }

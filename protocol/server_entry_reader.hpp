@@ -40,6 +40,8 @@ private:
   void add_handed_on(std::map<std::string, std::string>& target);
   void add_env_file(std::map<std::string, std::string>& target);
   void check_filters();
+  std::vector<std::string> read_roots();
+  void read_most_calls(std::uint32_t& target);
   std::vector<std::string> text_list(const char* key);
   std::string read_cwd();
   void read_timeout(const char* key, std::chrono::milliseconds& target);

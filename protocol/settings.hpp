@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "protocol/error.hpp"
+#include "protocol/ledger_record.hpp"
 #include "protocol/limits.hpp"
 #include "protocol/run_answer.hpp"
 
@@ -57,6 +58,8 @@ struct settings {
   pool_sizes pool;                        ///< MCP_BRIDGE_POOL: FLOOR or FLOOR:CEILING; 0: no pool
   std::uint64_t spill = 64 * mebibyte;    ///< MCP_BRIDGE_SPILL: output kept of one run; 0: none
   std::uint64_t artifacts = 256 * mebibyte; ///< MCP_BRIDGE_ARTIFACTS: all that is kept; 0: nothing
+  ledger_mode ledger = ledger_mode::hashes; ///< MCP_BRIDGE_LEDGER: off, hashes or full
+  std::uint32_t ledger_days = 30;           ///< MCP_BRIDGE_LEDGER_DAYS: then its records go
   /// MCP_BRIDGE_OUTPUT_SCHEMA: the tool's definition has its output schema, which some hosts put
   /// into a model's context.
   bool output_schema = false;

@@ -51,15 +51,15 @@ struct server_documents {
   std::string alias;
   std::string description;
   std::vector<tool_document> tools;
+  std::string version = {}; ///< of the server, as it says
   std::uint32_t hidden = 0; ///< tools that need tasks, which are left out
   staleness outdated{};
-  std::string version = {}; ///< of the server, as it says
   friend bool operator==(const server_documents&, const server_documents&) = default;
 };
 
 template <class Inspector>
 auto inspect(Inspector& f, server_documents& x) {
-  return f(x.server, x.alias, x.description, x.tools, x.hidden, x.version);
+  return f(x.server, x.alias, x.description, x.tools, x.version, x.hidden);
 }
 
 /// One page of a `tools/list` result.

@@ -234,6 +234,11 @@ void http_connection::take_head() {
     refuse(explain(431));
     return;
   }
+  if (const auto* coding = request_.find("transfer-encoding");
+      coding != nullptr && !same_name(*coding, "chunked")) {
+    refuse(explain(400));
+    return;
+  }
   auto principal = check_head(request_, service_->rules);
   if (!principal) {
     refuse(principal.error());

@@ -460,4 +460,16 @@ CAF_TEST(a session that stops ends its questions) {
   CAF_CHECK(elicit()->done);
 }
 
+CAF_TEST(an_answer_given_before_the_question_is_none_to_bulkheads_own) {
+  call_modern(
+      "a", {{"inputResponses", {{"", accepted}, {"elicitation-1", accepted}, {"mine", accepted}}}});
+  auto own = question(0, "elicitation/create", form);
+  auto servers = question(0, "elicitation/create", form, seconds{25}, "mine");
+  CAF_CHECK(!own->done);
+  CAF_CHECK(servers->done && servers->result == accepted);
+  gather();
+  auto asked = result("a", "/inputRequests");
+  CAF_CHECK_EQUAL(asked.size(), 1u);
+}
+
 CAF_TEST_FIXTURE_SCOPE_END()

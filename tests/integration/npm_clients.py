@@ -146,9 +146,10 @@ class SdkClient:
             self.process.stdout.close()
 
 
-def run_inspector(version, launcher, *arguments, seconds=90):
-    """Runs the Inspector's command line client; version is 1 or 2. Its stdout, read as JSON."""
-    done = subprocess.run(inspector_command(version, launcher, *arguments), cwd=INSTALLED,
+def run_inspector(version, target, *arguments, seconds=90):
+    """Runs the Inspector's command line client; version is 1 or 2, target a launcher or a URL. Its stdout, read as
+    JSON."""
+    done = subprocess.run(inspector_command(version, target, *arguments), cwd=INSTALLED,
                           stdin=subprocess.DEVNULL, capture_output=True, text=True,
                           timeout=patience(seconds))
     if done.returncode != 0:
@@ -156,8 +157,8 @@ def run_inspector(version, launcher, *arguments, seconds=90):
     return json.loads(done.stdout)
 
 
-def inspector_command(version, launcher, *arguments):
+def inspector_command(version, target, *arguments):
     package = os.path.join(INSTALLED, "node_modules", f"inspector-{version}")
     with open(os.path.join(package, "package.json"), encoding="utf-8") as file:
         program = json.load(file)["bin"]["mcp-inspector"]
-    return ["node", os.path.join(package, program), "--cli", launcher.path, *arguments]
+    return ["node", os.path.join(package, program), "--cli", getattr(target, "path", target), *arguments]

@@ -59,7 +59,7 @@ run_answer full() {
   answer.out_kept = {"bulkhead://output/x/stdout", {50, "/f", "no room"}};
   answer.err = {"e", {}, 1, 0};
   answer.result_json = "[1]";
-  answer.exception = guest_exception{"ValueError", "bad", "Traceback", {}};
+  answer.exception = guest_exception{"ValueError", "bad", "Traceback"};
   answer.failure = error{errc::timeout, "too slow"};
   answer.servers = {"a", "b"};
   answer.session = "s";

@@ -125,7 +125,8 @@ struct invocation_fixture : test_coordinator_fixture<actor_config> {
     };
     run = sys.spawn(invocation,
                     invocation_context{env, registry_actor, library,
-                                       [this] { return sessions_actor; }, make_sandbox, store},
+                                       [this] { return sessions_actor; }, make_sandbox, store,
+                                       configured, ledger, approvals},
                     request);
     run->attach_functor([flag = terminated] { *flag = true; });
     asker = sys.spawn([this](caf::event_based_actor* asking) {
@@ -263,6 +264,9 @@ struct invocation_fixture : test_coordinator_fixture<actor_config> {
   client_registry_actor registry_actor;
   tool_library_actor library;
   artifact_store_actor store; ///< null: nothing is kept
+  std::shared_ptr<current_catalogue> configured{};
+  ledger_writer ledger{};
+  std::function<approval_store_actor()> approvals{}; ///< null: nothing is approved
   python_sessions_actor sessions_actor;
   sandbox_actor box;
   sandbox_actor first_box; ///< in its place for the first request, when set

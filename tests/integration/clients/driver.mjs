@@ -14,6 +14,7 @@ async function makeClient(flavour, mode) {
   if (flavour === 'sdk1') {
     const { Client } = await import('@modelcontextprotocol/sdk/client/index.js');
     const { StdioClientTransport } = await import('@modelcontextprotocol/sdk/client/stdio.js');
+    const { StreamableHTTPClientTransport } = await import('@modelcontextprotocol/sdk/client/streamableHttp.js');
     const types = await import('@modelcontextprotocol/sdk/types.js');
     const client = new Client(info);
     client.setNotificationHandler(types.LoggingMessageNotificationSchema, (note) => say({ log: note.params }));
@@ -29,11 +30,12 @@ async function makeClient(flavour, mode) {
       subscribe: (uri) => client.subscribeResource({ uri }),
       client,
       transport: StdioClientTransport,
+      http: StreamableHTTPClientTransport,
       call: (params, options) => client.callTool(params, undefined, options),
       version: (transport) => transport.protocolVersion ?? client.getNegotiatedProtocolVersion?.(),
     };
   }
-  const { Client } = await import('@modelcontextprotocol/client');
+  const { Client, StreamableHTTPClientTransport } = await import('@modelcontextprotocol/client');
   const { StdioClientTransport } = await import('@modelcontextprotocol/client/stdio');
   const negotiation = !mode ? {} : mode === 'auto' ? { mode } : { mode: { pin: mode } };
   const client = new Client(info, { versionNegotiation: negotiation });
@@ -53,12 +55,14 @@ async function makeClient(flavour, mode) {
     },
     client,
     transport: StdioClientTransport,
+    http: StreamableHTTPClientTransport,
     call: (params, options) => client.callTool(params, options),
     version: () => client.getNegotiatedProtocolVersion(),
   };
 }
 
-const { client, transport: Transport, call, version, handle, subscribe } = await makeClient(process.argv[2], process.argv[3]);
+const { client, transport: Transport, http: HttpTransport, call, version, handle, subscribe } =
+  await makeClient(process.argv[2], process.argv[3]);
 const calls = new Map();
 let transport;
 
@@ -72,8 +76,10 @@ const operations = {
       });
     }
   },
-  async connect({ command, args = [] }) {
-    transport = new Transport({ command, args, stderr: 'inherit' });
+  async connect({ command, args = [], url, token }) {
+    transport = url
+      ? new HttpTransport(new URL(url), { requestInit: { headers: { Authorization: `Bearer ${token}` } } })
+      : new Transport({ command, args, stderr: 'inherit' });
     await client.connect(transport);
     return {
       version: version(transport),
@@ -106,6 +112,8 @@ const operations = {
     }
   },
   cancel: ({ call: number }) => calls.get(number).abort('test'),
+  // Ends the session, where there is one.
+  terminate: () => transport.terminateSession?.(),
   close: () => client.close(),
 };
 
