@@ -170,7 +170,10 @@ caf::result<mcp_client_actor> client_registry_state::client_of(const std::string
   }
   auto& client = clients[entry->name];
   if (!client.handle) {
-    client = {self->spawn(mcp_client, env, processes, *entry), *entry};
+    auto made = entry->transport == server_transport::stdio
+                    ? mcp_client_actor{self->spawn(mcp_client, env, processes, *entry)}
+                    : mcp_client_actor{self->spawn(mcp_http_client, env, web, *entry)};
+    client = {std::move(made), *entry};
     self->monitor(client.handle);
   }
   note_user(client);
@@ -280,10 +283,12 @@ client_registry_impl_actor::behavior_type client_registry_state::make_behavior()
 
 client_registry_impl_actor::behavior_type
 client_registry(client_registry_impl_actor::stateful_pointer<client_registry_state> self,
-                environment_ptr env, process_host_actor processes, catalogue_ptr configured) {
+                environment_ptr env, process_host_actor processes, mcp_http_services web,
+                catalogue_ptr configured) {
   auto& state = self->state;
   state.env = std::move(env);
   state.processes = std::move(processes);
+  state.web = std::move(web);
   state.configure(std::move(configured));
   return state.make_behavior();
 }

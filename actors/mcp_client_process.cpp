@@ -94,7 +94,8 @@ void mcp_client_state::spawn() {
   probe_due.reset();
   late_modern.reset();
   initialize_failure.reset();
-  env->log->info("{}: starting \"{}\"", subject(), entry.command);
+  env->log->info("{}: {}", subject(),
+                 remote() ? "connecting" : fmt::format("starting \"{}\"", entry.command));
   self->request(processes, entry.start_timeout, spawn_atom::value,
                 upstream_process(*env, entry, marker), child_owner_actor{self})
       .then(
@@ -122,7 +123,9 @@ void mcp_client_state::start_failed(const error& reason) {
   note_failure(reason);
   start_due.reset();
   if (child) {
-    restarts.failed(now(), 0s);
+    if (!remote()) {
+      restarts.failed(now(), 0s);
+    }
     fail_waiting(reason);
     begin_stop();
   } else {
@@ -140,6 +143,10 @@ void mcp_client_state::child_ended(const child_exited& exit) {
   exit_due.reset();
   if (current == phase::stopping) {
     reap();
+    return;
+  }
+  if (remote()) {
+    connection_ended();
     return;
   }
   // Descendants may have left the process group.

@@ -24,6 +24,7 @@ struct command_line {
     logout,
     image_build,
     conformance_server,
+    conformance_client,
   };
   verb what = verb::stdio;
 
