@@ -400,6 +400,9 @@ void mcp_http_link_state::refuse_access(exchange done) {
     pump();
     return;
   }
+  // A login made meanwhile, by another process, counts from the next message on.
+  token.clear();
+  token_known = false;
   auto what = done.status == 401 ? "it wants to know who you are (HTTP 401)"
                                  : "it doesn't allow that with these credentials (HTTP 403)";
   auto remedy =
