@@ -177,7 +177,7 @@ CLI::App* add_import(CLI::App& servers, command_line& result) {
   auto* link = import->add_flag("--link", result.link,
                                 "Read its files anew whenever they change, those of a project only "
                                 "as approved");
-  import->add_flag("--copy", "Copy them into a file of the state folder (the default)")
+  import->add_flag("--copy", result.copy, "Copy them into a file of the state folder (the default)")
       ->excludes(link);
   import->add_flag("--yes", result.yes, "Don't ask");
   import->add_flag("--dry-run", result.dry_run, "Only show what would be taken over");
@@ -253,6 +253,10 @@ command_line parse_command_line(int argc, char** argv, int out) {
   auto* build = add_build(*image, result);
 
   auto* conformance_server = add_conformance_server(app, result);
+  auto* conformance_client =
+      app.add_subcommand("conformance-client", "Drives a server of MCP's conformance suite");
+  conformance_client->group("");
+  conformance_client->add_option("url", result.server)->required();
 
   // A command's help takes its parent's footer otherwise.
   for (auto* command : {run, doctor, servers, ledger, approve, login, logout, image, build}) {
@@ -271,11 +275,17 @@ command_line parse_command_line(int argc, char** argv, int out) {
   }
   using verb = command_line::verb;
   const std::pair<const CLI::App*, verb> commands[] = {
-      {run, verb::run},           {doctor, verb::doctor},
-      {servers, verb::servers},   {import, verb::servers_import},
-      {ledger, verb::ledger},     {approve, verb::approve},
-      {login, verb::login},       {logout, verb::logout},
-      {image, verb::image_build}, {conformance_server, verb::conformance_server},
+      {run, verb::run},
+      {doctor, verb::doctor},
+      {servers, verb::servers},
+      {import, verb::servers_import},
+      {ledger, verb::ledger},
+      {approve, verb::approve},
+      {login, verb::login},
+      {logout, verb::logout},
+      {image, verb::image_build},
+      {conformance_server, verb::conformance_server},
+      {conformance_client, verb::conformance_client},
   };
   for (const auto& [command, what] : commands) {
     if (command->parsed()) {

@@ -322,4 +322,41 @@ CAF_TEST(a_call_before_the_code_runs_is_not_made) {
   CAF_CHECK(unanswered(1));
 }
 
+CAF_TEST(what_the_configuration_takes_away_is_gone_at_the_next_call) {
+  configured = std::make_shared<current_catalogue>(catalogue_ptr{catalogue});
+  start_code();
+  call(1, "files", "read-file");
+  CAF_CHECK_EQUAL(files->calls.size(), 1u);
+  reconfigure([](auto& next) { next.rules.deny.emplace_back("files/read-*"); });
+  call(2, "files", "read-file");
+  call(3, "files", "read_file");
+  call(4, "files", "write-file");
+  CAF_CHECK(refused(2, errc::denied, {"read-file", "now", "files/read-*"}));
+  CAF_CHECK(refused(3, errc::denied, {"read-file", "now", "files/read-*"}));
+  CAF_CHECK_EQUAL(files->calls.size(), 2u);
+  reconfigure([](auto& next) { next.rules.deny = {"files"}; });
+  ask(5, guest_call_kind::list_tools, "files");
+  call(6, "files", "write-file");
+  CAF_CHECK(refused(5, errc::denied, {"files", "denied by policy now"}));
+  CAF_CHECK(refused(6, errc::denied, {"files", "denied by policy now"}));
+  reconfigure([](auto& next) { next.servers.clear(); });
+  call(7, "files", "write-file");
+  CAF_CHECK(refused(7, errc::denied, {"isn't configured any more"}));
+  reconfigure([](auto& next) { next.rules.closed = "broken.json can't be read"; });
+  call(8, "files", "write-file");
+  CAF_CHECK(refused(8, errc::denied, {"broken.json can't be read"}));
+  CAF_CHECK_EQUAL(files->calls.size(), 2u);
+}
+
+CAF_TEST(what_the_configuration_gives_is_not_for_a_run_that_goes_on) {
+  configured = std::make_shared<current_catalogue>(catalogue_ptr{catalogue});
+  start_code();
+  reconfigure([](auto& next) { next.rules.deny = {}; });
+  call(1, "files", "delete-all");
+  CAF_CHECK(refused(1, errc::denied, {"delete-all"}));
+  call(2, "vault", "open");
+  CAF_CHECK(refused(2, errc::not_found, {"vault"}));
+  CAF_CHECK(files->calls.empty());
+}
+
 CAF_TEST_FIXTURE_SCOPE_END()
