@@ -73,7 +73,7 @@ CLI::App* add_ledger(CLI::App& app, command_line& result) {
   auto* ledger = app.add_subcommand("ledger", "Show what ran and which tools were called");
   auto& query = result.records;
   query.limit = 0;
-  auto* runs = ledger->add_flag("--runs", "The runs (the default)");
+  auto* runs = ledger->add_flag("--runs")->description("The runs (the default)");
   ledger->add_flag("--calls", query.calls, "The tool calls, denied ones too")->excludes(runs);
   ledger->add_option("--server", query.server, "Only with servers of this name")->type_name("GLOB");
   ledger->add_option("--tool", query.tool, "Only with tools of this name")->type_name("GLOB");
