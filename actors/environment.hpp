@@ -9,6 +9,7 @@
 
 #include <spdlog/logger.h>
 
+#include "actors/current_client.hpp"
 #include "actors/memory_budget.hpp"
 #include "protocol/limits.hpp"
 #include "protocol/server_config.hpp"
@@ -49,6 +50,9 @@ struct environment {
 
   /// All bytes held for others.
   std::shared_ptr<memory_budget> budget;
+
+  /// The client, where this process has only one: what upstream servers may ask of it.
+  std::shared_ptr<current_client> client = std::make_shared<current_client>();
 
   std::shared_ptr<spdlog::logger> log;
 };

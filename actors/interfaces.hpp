@@ -17,8 +17,10 @@
 #include "protocol/artifact.hpp"
 #include "protocol/container_spec.hpp"
 #include "protocol/error.hpp"
+#include "protocol/ledger_record.hpp"
 #include "protocol/run_answer.hpp"
 #include "protocol/server_config.hpp"
+#include "protocol/tool_approval.hpp"
 #include "protocol/tool_documents.hpp"
 #include "protocol/wire.hpp"
 
@@ -46,6 +48,7 @@ CAF_ADD_TYPE_ID(bulkhead, (bulkhead::error))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::stream_id))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::guest_output))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::guest_call))
+CAF_ADD_TYPE_ID(bulkhead, (bulkhead::guest_cancel))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::guest_artifact))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::guest_done))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::refused_call))
@@ -80,6 +83,12 @@ CAF_ADD_TYPE_ID(bulkhead, (bulkhead::http_end))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::tool_progress))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::server_question))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::client_question))
+CAF_ADD_TYPE_ID(bulkhead, (bulkhead::ledger_run))
+CAF_ADD_TYPE_ID(bulkhead, (bulkhead::ledger_call))
+CAF_ADD_TYPE_ID(bulkhead, (bulkhead::ledger_query))
+CAF_ADD_TYPE_ID(bulkhead, (bulkhead::ledger_page))
+CAF_ADD_TYPE_ID(bulkhead, (bulkhead::tool_identity))
+CAF_ADD_TYPE_ID(bulkhead, (bulkhead::approval_state))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::client_status))
 CAF_ADD_TYPE_ID(bulkhead, (std::vector<bulkhead::client_status>))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::documents_ptr))
@@ -158,8 +167,14 @@ using child_owner_actor = caf::typed_actor<
     /// The child ended and all it wrote was delivered; the last message about it.
     caf::reacts_to<child_exited>>;
 
-/// The only place that spawns, signals and reaps processes.
-using process_host_actor = caf::typed_actor<
+/// Whoever owns a child that is an MCP server's.
+using server_owner_actor = child_owner_actor::extend<
+    /// The request of that id gets no answer; why, as the end of a sentence about the request.
+    caf::reacts_to<refuse_atom, std::uint64_t, error>>;
+
+/// Starts children and moves their bytes. A server that is reached over the network is a child like
+/// any other to its client: its host speaks for it.
+using child_host_actor = caf::typed_actor<
     /// Starts a child in a process group of its own; the owner gets its events. Should the owner
     /// die, the child's group is killed.
     caf::replies_to<spawn_atom, process_spec, child_owner_actor>::with<child_started>,
@@ -171,6 +186,12 @@ using process_host_actor = caf::typed_actor<
     caf::reacts_to<signal_atom, child_id, std::int32_t>,
     /// Allows that many more bytes to be read from the child's stream.
     caf::reacts_to<credit_atom, child_id, stream_id, std::uint64_t>,
+    /// Kills every process whose environment marks it as ours with this value (see
+    /// io::child_marker), in or out of a known group; answers how many.
+    caf::replies_to<kill_marked_atom, std::string>::with<std::uint32_t>>;
+
+/// The only place that spawns, signals and reaps processes.
+using process_host_actor = child_host_actor::extend<
     /// Runs a short command to its end with `input` on its stdin; killed at the deadline
     /// (errc::timeout).
     caf::replies_to<command_atom, process_spec, std::string, deadline>::with<finished_process>,
@@ -181,10 +202,7 @@ using process_host_actor = caf::typed_actor<
     /// any other, whose exit code is the container's. SIGKILL removes the container; other signals
     /// do nothing. Its exit by SIGKILL means that the engine's service was lost, or the container
     /// without a word.
-    caf::replies_to<attach_atom, stream_request, child_owner_actor>::with<child_started>,
-    /// Kills every process whose environment marks it as ours with this value (see
-    /// io::child_marker), in or out of a known group; answers how many.
-    caf::replies_to<kill_marked_atom, std::string>::with<std::uint32_t>>;
+    caf::replies_to<attach_atom, stream_request, child_owner_actor>::with<child_started>>;
 
 /// Whoever runs code in a sandbox.
 using sandbox_owner_actor = caf::typed_actor<
@@ -194,6 +212,8 @@ using sandbox_owner_actor = caf::typed_actor<
     caf::reacts_to<guest_output>,
     /// The code calls the host.
     caf::reacts_to<guest_call>,
+    /// The code gave up on a call; it is answered all the same.
+    caf::reacts_to<guest_cancel>,
     /// The code's call was unusable and has been refused already.
     caf::reacts_to<refused_call>,
     /// The code made something for the client.
@@ -210,9 +230,9 @@ using sandbox_actor = child_owner_actor::extend<
     /// Boots the container; answers when it waits for its run.
     caf::replies_to<boot_atom>::with<caf::ok_atom>,
     /// Hands the sandbox its run; the owner gets its events and gives each guest_output,
-    /// guest_call, refused_call and guest_artifact back as credit. Boots the container if need be.
-    /// It is the only one, unless the run says that the interpreter is kept: then it waits for
-    /// another after `guest_done`.
+    /// guest_call, guest_cancel, refused_call and guest_artifact back as credit. Boots the
+    /// container if need be. It is the only one, unless the run says that the interpreter is kept:
+    /// then it waits for another after `guest_done`.
     caf::reacts_to<execute_atom, sandbox_run, sandbox_owner_actor>,
     /// The owner has dealt with that many events.
     caf::reacts_to<credit_atom, std::uint32_t>,
@@ -276,7 +296,9 @@ using http_owner_actor = caf::typed_actor<
 /// The only place that speaks HTTP to servers elsewhere.
 using http_host_actor = caf::typed_actor<
     /// Makes one exchange and answers it whole. Fails with timeout, unavailable (no connection, no
-    /// such host, TLS), denied (an address that the request rules out) or too_large.
+    /// such host, TLS: nothing was sent), closed (the connection broke: the request may have been
+    /// carried out), denied (an address that the request rules out, a redirect that would carry it
+    /// elsewhere), malformed, too_large, invalid_argument or overloaded.
     caf::replies_to<call_atom, http_request, deadline>::with<http_response>,
     /// Begins an exchange whose answer is read while it comes, under an id that the owner chose
     /// (environment::next_serial). Should the owner die, the exchange is dropped.
@@ -292,7 +314,10 @@ using credential_store_actor = caf::typed_actor<
     /// denied, and what to do, if there was one that is of no use any more.
     caf::replies_to<token_atom, std::string, std::string, deadline>::with<std::string>,
     /// The server refused that token of an owner's: it is refreshed before it is given out again.
-    caf::reacts_to<refuse_atom, std::string, std::string, std::string>>;
+    caf::reacts_to<refuse_atom, std::string, std::string, std::string>,
+    /// The server of an owner's wants this before it lets a request pass (the value of
+    /// WWW-Authenticate with a 401 or 403); kept for the next login.
+    caf::reacts_to<record_atom, std::string, std::string, std::string>>;
 
 /// Whoever calls a tool of an upstream server.
 using tool_caller_actor = caf::typed_actor<
@@ -352,10 +377,12 @@ using sandbox_pool_actor = caf::typed_actor<
 /// What there is to know of tools, worked out where nobody else waits for it.
 using tool_library_actor = caf::typed_actor<
     /// What the catalogue's policy allows of a server's documents, ready to be asked about; the
-    /// newest of each server is kept.
+    /// newest of each server is kept, here and on disk.
     caf::replies_to<documents_atom, catalogue_ptr, documents_ptr>::with<tool_shelf_ptr>,
-    /// Answers list_tools, query_tool_docs and search_tool_docs as JSON text, and a call_tool with
-    /// the error that there is no such tool.
+    /// Answers list_tools, query_tool_docs and search_tool_docs as JSON text; the last two also of
+    /// servers that the run doesn't have, if they are known from earlier: nothing is started. A
+    /// call_tool fails with not_found (no such tool) or invalid_argument (arguments that don't fit
+    /// its schema), and is answered by nothing else.
     caf::replies_to<tool_question>::with<std::string>>;
 
 /// Keeps what runs leave: artifacts, and outputs that are more than their answers show. Works on
@@ -376,6 +403,26 @@ using artifact_store_actor = caf::typed_actor<
     /// Fails with invalid_argument for any other cursor.
     caf::replies_to<list_atom, std::string, std::string>::with<resource_page>>;
 
+/// Notes each run and each tool call (see `ledger_writer`, which bounds what waits here). Works on
+/// a file, on a thread of its own.
+using ledger_actor = caf::typed_actor<
+    /// A run has ended, or couldn't begin.
+    caf::reacts_to<record_atom, ledger_run>,
+    /// A tool call has ended, or was refused.
+    caf::reacts_to<record_atom, ledger_call>,
+    /// The newest records that fit; fails with unavailable (the file).
+    caf::replies_to<read_atom, ledger_query>::with<ledger_page>,
+    /// Answers when all that came before is stored, or can't be.
+    caf::replies_to<stop_atom>::with<caf::ok_atom>>;
+
+/// The tools that a person approved of for good. Works on a file, on a thread of its own.
+using approval_store_actor = caf::typed_actor<
+    /// Is the tool, as it is defined now, approved of? Fails with unavailable or malformed (the
+    /// file).
+    caf::replies_to<read_atom, tool_identity>::with<approval_state>,
+    /// Approves of it.
+    caf::replies_to<save_atom, tool_identity>::with<caf::ok_atom>>;
+
 /// Bounds how many runs go on at once.
 using admission_actor = caf::typed_actor<
     /// A ticket for one run; waits in a bounded queue until the deadline. Fails with overloaded.
@@ -386,11 +433,12 @@ using admission_actor = caf::typed_actor<
 /// A session's interpreter, lent for one run.
 struct session_lease {
   std::string handle;
-  std::uint64_t number = 0;         ///< of this lease, so that a stale release is told
-  std::vector<std::string> servers; ///< that the session may call, raw names
-  sandbox_actor sandbox;            ///< where it lives; null: it has yet to be made
-  bool reset = false;               ///< the run is to begin in another, and end this one
-  catalogue_ptr made_under = {};    ///< whose policy bounds the session; null: none does
+  std::uint64_t number = 0;            ///< of this lease, so that a stale release is told
+  std::vector<std::string> servers;    ///< that the session may call, raw names
+  sandbox_actor sandbox;               ///< where it lives; null: it has yet to be made
+  bool reset = false;                  ///< the run is to begin in another, and end this one
+  std::vector<std::string> loadable{}; ///< see session_claim
+  catalogue_ptr made_under{};          ///< whose policy bounds the session; null: none does
   friend bool operator==(const session_lease&, const session_lease&) = default;
 };
 

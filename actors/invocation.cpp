@@ -1,5 +1,6 @@
 #include "actors/invocation.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include <caf/all.hpp>
@@ -43,6 +44,12 @@ caf::result<run_answer> invocation_state::run() {
   }
   now = phase::booting;
   began = self->clock().now();
+  if (context.ledger.on()) {
+    ran.at = std::chrono::duration_cast<std::chrono::milliseconds>(
+                 context.env->wall_clock().time_since_epoch())
+                 .count();
+    ran.code = context.ledger.kept(request.code);
+  }
   promise = self->make_response_promise<run_answer>();
   report("booting");
   self->request(context.registry, registry_patience, catalogue_atom::value)
@@ -59,7 +66,10 @@ void invocation_state::begin(const catalogue_ptr& all) {
   }
   catalogue = all;
   // The one place where a run's rights are made: what it asked for, cut down by policy.
-  rights = run_rights{catalogue->rules, request.servers};
+  auto servers = request.servers;
+  auto loadable = loadable_servers();
+  servers.insert(servers.end(), loadable.begin(), loadable.end());
+  rights = run_rights{catalogue->rules, std::move(servers)};
   if (request.session && request.session->made_under) {
     rights.narrow(request.session->made_under->rules);
   }
@@ -73,9 +83,15 @@ void invocation_state::begin(const catalogue_ptr& all) {
       continue;
     }
     what.discovered.push_back(brief_of(entry));
-    if (rights.server(entry.name).allowed) {
-      what.servers.push_back(brief_of(entry));
-      links[entry.name].brief = brief_of(entry);
+    if (!rights.server(entry.name).allowed) {
+      continue;
+    }
+    auto& to = links[entry.name];
+    to.brief = brief_of(entry);
+    to.named = std::find(request.servers.begin(), request.servers.end(), entry.name) !=
+               request.servers.end();
+    if (to.named) {
+      what.servers.push_back(to.brief);
       answer.servers.push_back(entry.name);
     }
   }
@@ -85,8 +101,18 @@ void invocation_state::begin(const catalogue_ptr& all) {
   send_to(goes_on() ? request.session->sandbox : context.make_sandbox(true));
   // Servers start while the container boots.
   for (auto& [server, to] : links) {
-    connect(to);
+    if (to.named) {
+      connect(to);
+    }
   }
+}
+
+/// Those that the code may call without their having been asked for. A session's are fixed.
+std::vector<std::string> invocation_state::loadable_servers() const {
+  if (request.session) {
+    return request.session->loadable;
+  }
+  return context.env->config.autoload ? catalogue->allowed_servers() : std::vector<std::string>{};
 }
 
 void invocation_state::send_to(sandbox_actor which) {
@@ -225,10 +251,13 @@ void invocation_state::finish(run_status status) {
     self->send(call.client, cancel_atom::value, call.call);
   }
   calls.clear();
+  approvals.clear();
+  withdraw_questions();
   answer.out = out.take();
   answer.err = err.take();
   answer.duration_ms = static_cast<std::uint64_t>(
       std::chrono::duration_cast<std::chrono::milliseconds>(self->clock().now() - began).count());
+  note_run();
   if (sandbox && !session_kept) {
     self->send(sandbox, end_atom::value);
   }
@@ -289,7 +318,10 @@ void invocation_state::log_tallies() const {
 
 void invocation_state::time_is_up() {
   if (self->clock().now() < due) {
-    // Interrupted for another reason, and the grace for that isn't over.
+    // Interrupted for another reason, and the grace for that isn't over; or the clock stood still.
+    return;
+  }
+  if (now == phase::running && questions_open > 0) {
     return;
   }
   if (now == phase::interrupting) {
@@ -324,12 +356,17 @@ invocation_impl_actor::behavior_type invocation_state::make_behavior() {
         dealt_with_call();
         take_call(call);
       },
+      [this](const guest_cancel& cancel) {
+        dealt_with_call();
+        cancel_call(cancel.id);
+      },
       [this](const refused_call& call) {
         dealt_with_call();
         if (++calls_refused <= most_lines) {
           context.env->log->info("run {}: call {} refused: {}", request.id, call.id,
                                  call.reason.message);
         }
+        note_refused(call);
       },
       [this](guest_artifact& artifact) { take_artifact(artifact); },
       [this](guest_done& done) { finished(done); },

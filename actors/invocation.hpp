@@ -3,8 +3,10 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -15,7 +17,9 @@
 #include "actors/current_catalogue.hpp"
 #include "actors/environment.hpp"
 #include "actors/interfaces.hpp"
+#include "actors/ledger.hpp"
 #include "actors/run_request.hpp"
+#include "protocol/call_limits.hpp"
 #include "protocol/output_capture.hpp"
 #include "protocol/policy.hpp"
 
@@ -33,6 +37,10 @@ struct invocation_context {
   artifact_store_actor store{};
   /// What is configured while the run goes on; it can only take rights away. Null: nothing changes.
   std::shared_ptr<current_catalogue> configured{};
+  ledger_writer ledger{};
+  /// Null: no tool has a stored approval.
+  std::function<approval_store_actor()> approvals{};
+  std::shared_ptr<call_rates> rates = std::make_shared<call_rates>();
 };
 
 /// The invocation with the timer it sends itself.
@@ -60,10 +68,12 @@ struct invocation_state {
     enum class state : std::uint8_t { unknown, connecting, ready, failed };
     state now = state::unknown;
     server_brief brief;
+    bool named = false; ///< by who asked for the run; others are loaded when the code names them
     mcp_client_actor client;
     tool_shelf_ptr tools; ///< only those that the run may use
     error failure;
     std::vector<guest_call> waiting;
+    bool pauses = false; ///< the run's clock, see run_request::patient
 
     /// By its raw name or its alias.
     bool is_called(std::string_view name) const {
@@ -74,6 +84,7 @@ struct invocation_state {
   // Life (invocation.cpp).
   caf::result<run_answer> run();
   void begin(const catalogue_ptr& all);
+  std::vector<std::string> loadable_servers() const;
   void send_to(sandbox_actor which);
   void try_another(error reason);
   void up();
@@ -119,24 +130,74 @@ struct invocation_state {
   void take_call(guest_call& call);
   void route(guest_call& call);
   void route_to(link& to, guest_call& call);
-  void call_tool(link& to, guest_call& call);
-  void tell_progress(const tool_progress& progress);
-  caf::result<std::string> pass_on(server_question& question);
+  void serve(link& to, guest_call& call);
+  void call_tool(link& to, guest_call& call, bool checked = false);
+  void send_call(link& to, const std::string& tool, guest_call& call);
   void ask_library(guest_call call, std::vector<tool_shelf_ptr> among);
   void next_question();
-  void search(const guest_call& call);
-  void finish_searches();
   void connect(link& to);
   void fetch_documents(link& to);
   void shelve(link& to, const documents_ptr& documents);
   void settle(link& to);
   link* find_link(std::string_view server);
+  policy_verdict may_call(std::string_view server, const tool_document& tool) const;
   std::string withdrawn(std::string_view server, std::string_view tool) const;
   void refuse_unknown_server(const guest_call& call);
   void respond(std::uint64_t call, std::string payload, const answer_room& room = {});
   void refuse(std::uint64_t call, error reason);
   std::chrono::nanoseconds time_left() const;
+  std::chrono::nanoseconds start_patience(const link& to) const;
+  void wait_for(link& to, guest_call& call);
   std::string waited_for() const;
+
+  // Questions to the client, and how far calls are (invocation_questions.cpp).
+  void tell_progress(const tool_progress& progress);
+  void tell_latest_progress();
+  caf::result<std::string> pass_on(server_question& question);
+  void ask_client(std::string server, std::string method, std::string params,
+                  std::function<void(const expected<std::string>&)> then);
+  std::chrono::nanoseconds paused_so_far() const;
+  void pause();
+  void go_on();
+  void withdraw_questions();
+  void cancel_call(std::uint64_t id);
+
+  // What is known of tools (invocation_discovery.cpp).
+  catalogue_ptr present_catalogue() const;
+  bool may_know(std::string_view server) const;
+  void search(const guest_call& call);
+  void finish_searches();
+  void about_servers(tool_question& question) const;
+  bool arguments_fit(link& to, const tool_document& tool, guest_call& call);
+  void check_elsewhere(link& to, guest_call& call);
+  /// A call that needs a person's yes.
+  struct approval {
+    link* to;
+    guest_call call;
+    std::string rule; ///< of policy that asks for it
+    tool_identity what;
+    bool changed = false;   ///< there was an approval, of another definition
+    bool withdrawn = false; ///< the code gave up on the call, which is answered
+  };
+
+  // Calls that a person has to approve (invocation_approval.cpp).
+  void need_approval(link& to, const tool_document& tool, guest_call& call, std::string rule);
+  void next_approval();
+  void ask_person();
+  void take_decision(const std::string& result);
+  void approve(bool for_good);
+  void deny_unapproved(const std::string& why);
+  bool withdraw_approval(std::uint64_t id);
+  void approval_dealt_with();
+
+  // What the ledger gets (invocation_ledger.cpp).
+  void note_call(const guest_call& call);
+  void note_tool(std::uint64_t call, const std::string& server, const std::string& tool,
+                 const std::string& rule = {});
+  void note_end(std::uint64_t call, std::string_view outcome, std::uint64_t result_bytes = 0);
+  void note_result(std::uint64_t call, std::string_view result);
+  void note_refused(const refused_call& call);
+  void note_run();
 
   invocation_impl_actor::pointer self;
   invocation_context context;
@@ -165,8 +226,21 @@ struct invocation_state {
   std::map<std::uint64_t, outgoing> calls;
   /// Calls of every kind that aren't answered, with the memory their arguments hold.
   std::map<std::uint64_t, memory_budget::share> open_calls;
+  std::set<std::uint64_t> given_up; ///< of them, those whose answers nobody waits for
   std::uint64_t calls_refused = 0;  ///< unusable ones
   std::uint64_t calls_repeated = 0; ///< with an id in use
+  call_counts counted;
+  std::deque<approval> approvals; ///< the first of them is asked about
+  bool approval_open = false;
+  std::uint32_t people_asked = 0;
+  std::set<std::pair<std::string, std::string>> declined; ///< server and tool, raw names
+  ledger_run ran;
+  /// Calls that the ledger gets when they are answered, by the guest's id.
+  struct noted_call {
+    ledger_call what;
+    std::chrono::steady_clock::time_point since;
+  };
+  std::map<std::uint64_t, noted_call> noted;
   output_capture out;
   output_capture err;
   std::uint32_t outputs_shown = 0;   ///< those that observer or store haven't dealt with
@@ -180,6 +254,12 @@ struct invocation_state {
   std::uint64_t artifact_bytes = 0;
   std::string latest; ///< what was written last and hasn't been told
   bool live_due = false;
+  std::string latest_progress; ///< of a call, that hasn't been told
+  std::uint64_t last_question = 0;
+  std::map<std::uint64_t, caf::typed_response_promise<std::string>> asked; ///< by servers
+  std::uint32_t questions_open = 0; ///< while there are any, the clock stands still
+  std::chrono::steady_clock::time_point paused_since;
+  std::chrono::nanoseconds paused{}; ///< by questions that are answered
   run_answer answer;
   caf::typed_response_promise<run_answer> promise;
   std::chrono::steady_clock::time_point due;

@@ -249,6 +249,7 @@ void invocation_state::tell_latest() {
   if (now != phase::running) {
     return;
   }
+  tell_latest_progress();
   auto text = std::exchange(latest, {});
   // Where a line is written over, as progress bars are, each version is a line.
   std::replace(text.begin(), text.end(), '\r', '\n');

@@ -26,21 +26,18 @@ constexpr auto library_patience = 30s;
 /// Names told of what a run has.
 constexpr std::size_t most_names = 20;
 
-std::string to_text(const tool_progress& progress) {
-  auto text = progress.total > 0 ? fmt::format("{:g} of {:g}", progress.progress, progress.total)
-                                 : fmt::format("{:g}", progress.progress);
-  return progress.message.empty() ? text : fmt::format("{}, {}", text, progress.message);
-}
-
 } // namespace
 
 std::chrono::nanoseconds invocation_state::time_left() const {
-  return std::max<std::chrono::nanoseconds>(due - self->clock().now(), 1ms);
+  auto time = questions_open > 0 ? paused_since : self->clock().now();
+  return std::max<std::chrono::nanoseconds>(due - time, 1ms);
 }
 
 /// `room` holds the payload's memory until the sandbox has it, which charges what it queues itself.
 void invocation_state::respond(std::uint64_t call, std::string payload, const answer_room& room) {
   open_calls.erase(call);
+  given_up.erase(call);
+  note_result(call, payload);
   if (now == phase::over) {
     return;
   }
@@ -54,6 +51,8 @@ void invocation_state::respond(std::uint64_t call, std::string payload, const an
 
 void invocation_state::refuse(std::uint64_t call, error reason) {
   open_calls.erase(call);
+  given_up.erase(call);
+  note_end(call, to_string(reason.code));
   if (now != phase::over) {
     self->send(sandbox, refuse_atom::value, call, std::move(reason));
   }
@@ -61,6 +60,8 @@ void invocation_state::refuse(std::uint64_t call, error reason) {
 
 void invocation_state::take_call(guest_call& call) {
   if (now == phase::interrupting) {
+    note_call(call);
+    note_end(call.id, to_string(errc::closed));
     self->send(sandbox, refuse_atom::value, call.id, error{errc::closed, "the run is stopped"});
     return;
   }
@@ -82,7 +83,9 @@ void invocation_state::take_call(guest_call& call) {
   } else if (!budget->take_for_call(call.arguments.size(), share)) {
     reason = {errc::overloaded, "the memory budget has no room for the arguments; try again later"};
   }
+  note_call(call);
   if (reason.code != errc::none) {
+    note_end(call.id, to_string(reason.code));
     self->send(sandbox, refuse_atom::value, call.id, std::move(reason));
     return;
   }
@@ -95,7 +98,9 @@ void invocation_state::route(guest_call& call) {
   case guest_call_kind::list_servers: {
     std::vector<server_brief> briefs;
     for (const auto& [name, to] : links) {
-      briefs.push_back(to.brief);
+      if (to.named) {
+        briefs.push_back(to.brief);
+      }
     }
     respond(call.id, encode_servers(briefs));
     return;
@@ -112,6 +117,8 @@ void invocation_state::route(guest_call& call) {
       return;
     }
     route_to(*to, call);
+  } else if (call.kind == guest_call_kind::query_tool_docs && may_know(call.server)) {
+    ask_library(std::move(call), {});
   } else {
     refuse_unknown_server(call);
   }
@@ -139,11 +146,28 @@ std::string invocation_state::withdrawn(std::string_view server, std::string_vie
   if (now_configured->find(server) == nullptr) {
     return fmt::format("server \"{}\" isn't configured any more", server);
   }
-  auto verdict = allows_tool(now_configured->rules, server, tool);
+  auto verdict = allows_tool_name(now_configured->rules, server, tool);
   return verdict.allowed || tool.empty()
              ? std::string{}
              : fmt::format("tool \"{}\" of \"{}\" is denied by policy now: {}", tool, server,
                            verdict.rule);
+}
+
+/// What policy says of a call, and what it says now if it has changed since the run began, which
+/// can only take rights away.
+policy_verdict invocation_state::may_call(std::string_view server,
+                                          const tool_document& tool) const {
+  auto verdict = rights.tool(server, tool);
+  auto now_configured = context.configured ? context.configured->get() : nullptr;
+  if (!verdict.allowed || !now_configured || now_configured == catalogue) {
+    return verdict;
+  }
+  auto today = allows_tool(now_configured->rules, server, tool);
+  if (!today.allowed || (today.confirm && !verdict.confirm)) {
+    today.rule += ", as policy is now";
+    return today;
+  }
+  return verdict;
 }
 
 void invocation_state::refuse_unknown_server(const guest_call& call) {
@@ -170,11 +194,36 @@ void invocation_state::refuse_unknown_server(const guest_call& call) {
 }
 
 void invocation_state::route_to(link& to, guest_call& call) {
+  if (to.now == link::state::ready && to.tools->documents->outdated.is_set()) {
+    to.now = link::state::unknown;
+  }
   if (to.now == link::state::unknown || to.now == link::state::connecting) {
     connect(to);
-    to.waiting.push_back(std::move(call));
+    wait_for(to, call);
     return;
   }
+  serve(to, call);
+}
+
+void invocation_state::wait_for(link& to, guest_call& call) {
+  to.waiting.push_back(std::move(call));
+  if (request.patient && !std::exchange(to.pauses, true)) {
+    pause();
+  }
+}
+
+/// How long to wait for a server that may have to start.
+std::chrono::nanoseconds invocation_state::start_patience(const link& to) const {
+  const auto* entry = catalogue->find(to.brief.name);
+  if (request.patient && entry != nullptr) {
+    return entry->start_timeout + entry->call_timeout;
+  }
+  // Before the code runs its deadline isn't known; a server may take that long to start.
+  return now == phase::running ? time_left() : std::chrono::nanoseconds{request.timeout};
+}
+
+/// Once it is known what the server has, or that it can't be known.
+void invocation_state::serve(link& to, guest_call& call) {
   if (to.now == link::state::failed) {
     refuse(call.id, to.failure);
     // The next call tries again: the client decides whether that is worth it.
@@ -193,6 +242,9 @@ void invocation_state::connect(link& to) {
     return;
   }
   to.now = link::state::connecting;
+  if (!std::exchange(to.named, true)) {
+    answer.servers.push_back(to.brief.name);
+  }
   self->request(context.registry, 10s, client_atom::value, to.brief.name)
       .then(
           [this, &to](const mcp_client_actor& client) {
@@ -207,8 +259,7 @@ void invocation_state::connect(link& to) {
 }
 
 void invocation_state::fetch_documents(link& to) {
-  // Before the code runs its deadline isn't known; a server may take that long to start.
-  auto patience = now == phase::running ? time_left() : std::chrono::nanoseconds{request.timeout};
+  auto patience = start_patience(to);
   auto until =
       deadline::at(self->clock().now() +
                    std::chrono::duration_cast<std::chrono::steady_clock::duration>(patience));
@@ -238,11 +289,14 @@ void invocation_state::shelve(link& to, const documents_ptr& documents) {
 
 void invocation_state::settle(link& to) {
   auto failed = to.now == link::state::failed;
+  if (std::exchange(to.pauses, false)) {
+    go_on();
+  }
   for (auto& call : std::exchange(to.waiting, {})) {
     if (failed) {
       refuse(call.id, to.failure);
     } else {
-      route_to(to, call);
+      serve(to, call);
     }
   }
   if (failed && now == phase::running) {
@@ -251,35 +305,54 @@ void invocation_state::settle(link& to) {
   finish_searches();
 }
 
-void invocation_state::call_tool(link& to, guest_call& call) {
-  const auto* tool = find_tool(to.tools->documents->tools, call.tool);
-  // The raw name goes through policy also when no document has it: a denied tool says so.
-  auto verdict = rights.tool(to.brief.name, tool != nullptr ? tool->name : call.tool);
+void invocation_state::call_tool(link& to, guest_call& call, bool checked) {
+  if (given_up.contains(call.id)) {
+    refuse(call.id, {errc::cancelled, "the code gave up on the call"});
+    return;
+  }
+  // Among all tools of the server, also those that policy hides: a denied one says so.
+  const auto& server = to.brief.name;
+  const auto* tool = find_tool(to.tools->all->tools, call.tool);
+  auto verdict = tool != nullptr ? may_call(server, *tool) : rights.tool_name(server, call.tool);
+  note_tool(call.id, server, tool != nullptr ? tool->name : call.tool, verdict.rule);
   if (!verdict.allowed) {
     refuse(call.id, {errc::denied, fmt::format("tool \"{}\" of \"{}\" is denied by policy: {}",
                                                call.tool, to.brief.name, verdict.rule)});
     return;
-  }
-  // A call may name a tool by its alias.
-  if (tool != nullptr && tool->name != call.tool) {
-    if (auto why = withdrawn(to.brief.name, tool->name); !why.empty()) {
-      refuse(call.id, {errc::denied, std::move(why)});
-      return;
-    }
   }
   if (tool == nullptr) {
     // What was meant instead takes looking for.
     ask_library(std::move(call), {to.tools});
     return;
   }
+  if (!checked && !arguments_fit(to, *tool, call)) {
+    return;
+  }
+  if (auto over = counted.take(rights.rules(), *context.rates, request.owner, server, tool->name,
+                               self->clock().now())) {
+    note_tool(call.id, server, tool->name, *over);
+    refuse(call.id,
+           {errc::limit, fmt::format("call tool \"{}\" of \"{}\": {}", tool->name, server, *over)});
+    return;
+  }
+  if (verdict.confirm) {
+    need_approval(to, *tool, call, std::move(verdict.rule));
+    return;
+  }
+  send_call(to, tool->name, call);
+}
+
+/// Everything that has to be asked for has been.
+void invocation_state::send_call(link& to, const std::string& tool, guest_call& call) {
   auto serial = context.env->next_serial();
-  calls.emplace(call.id, outgoing{&to, tool->name, to.client, serial});
-  auto left = time_left();
+  calls.emplace(call.id, outgoing{&to, tool, to.client, serial});
+  // While the server asks the client, the call's clock stands still, too.
+  auto left = time_left() + context.env->bounds.question_time;
   answer_room room{budget};
   tool_call what{serial,
-                 tool->name,
+                 tool,
                  std::move(call.arguments),
-                 deadline::at(due),
+                 deadline::at(self->clock().now() + time_left()),
                  room,
                  tool_caller_actor{self}};
   self->request(to.client, left + 1s, call_atom::value, std::move(what))
@@ -294,40 +367,11 @@ void invocation_state::call_tool(link& to, guest_call& call) {
           });
 }
 
-void invocation_state::tell_progress(const tool_progress& progress) {
-  for (const auto& [id, call] : calls) {
-    if (call.call == progress.call) {
-      report(fmt::format("{}/{}: {}", call.to->brief.name, call.tool, to_text(progress)));
-      return;
-    }
-  }
-}
-
-/// Only the server of a call that goes on may ask.
-caf::result<std::string> invocation_state::pass_on(server_question& question) {
-  auto asked_in = [&](const auto& entry) { return entry.second.call == question.call; };
-  auto found = std::find_if(calls.begin(), calls.end(), asked_in);
-  if (found == calls.end()) {
-    return to_caf(errc::closed, question.method + ": the call is over");
-  }
-  if (!request.observer) {
-    return to_caf(errc::unavailable, question.method + ": this run has no client to ask");
-  }
-  auto promise = self->make_response_promise<std::string>();
-  self->request(request.observer, time_left() + 1s,
-                client_question{request.id, found->second.to->brief.name,
-                                std::move(question.method), std::move(question.params),
-                                deadline::at(due)})
-      .then([promise](std::string& result) mutable { promise.deliver(std::move(result)); },
-            [promise](const caf::error& reason) mutable {
-              promise.deliver(to_caf(from_caf(reason, "ask the client")));
-            });
-  return promise;
-}
-
 /// A few questions at once; the library is there for all runs.
 void invocation_state::ask_library(guest_call call, std::vector<tool_shelf_ptr> among) {
-  questions.push_back({std::move(call), std::move(among), answer_room{budget}});
+  tool_question question{std::move(call), std::move(among), answer_room{budget}};
+  about_servers(question);
+  questions.push_back(std::move(question));
   next_question();
 }
 
@@ -370,49 +414,6 @@ std::string invocation_state::waited_for() const {
     what.back() = "others";
   }
   return fmt::format("{}", fmt::join(what, " and "));
-}
-
-void invocation_state::search(const guest_call& call) {
-  if (links.empty()) {
-    // An empty list would say that there is no such tool.
-    refuse(call.id,
-           {errc::not_found, "this run has no servers to search; pass servers=[…] to run_python "
-                             "with those that discovered_servers() tells"});
-    return;
-  }
-  if (!call.server.empty() && find_link(call.server) == nullptr) {
-    refuse_unknown_server(call);
-    return;
-  }
-  searches.push_back(call);
-  finish_searches();
-}
-
-void invocation_state::finish_searches() {
-  auto connecting = [](const auto& entry) { return entry.second.now == link::state::connecting; };
-  if (std::any_of(links.begin(), links.end(), connecting)) {
-    return;
-  }
-  for (const auto& call : std::exchange(searches, {})) {
-    std::vector<tool_shelf_ptr> known;
-    const error* failure = nullptr;
-    for (const auto& [name, to] : links) {
-      if (!call.server.empty() && !to.is_called(call.server)) {
-        continue;
-      }
-      if (to.tools) {
-        known.push_back(to.tools);
-      } else if (!to.failure.message.empty()) {
-        failure = &to.failure;
-      }
-    }
-    if (known.empty() && failure != nullptr) {
-      // An empty list would say that there is no such tool.
-      refuse(call.id, *failure);
-      continue;
-    }
-    ask_library(call, std::move(known));
-  }
 }
 
 } // namespace bulkhead

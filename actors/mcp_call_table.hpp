@@ -1,7 +1,12 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <limits>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -9,11 +14,23 @@
 #include <utility>
 #include <vector>
 
+#include <caf/actor_addr.hpp>
 #include <caf/typed_response_promise.hpp>
 
+#include "actors/interfaces.hpp"
 #include "actors/memory_budget.hpp"
+#include "protocol/rate_gate.hpp"
+#include "protocol/upstream_questions.hpp"
 
 namespace bulkhead {
+
+/// The input that a call waits for before it is made again.
+struct input_round {
+  std::string state; ///< JSON text as it came
+  std::vector<upstream::input_response> responses;
+  std::size_t missing = 0;
+  memory_budget::share memory; ///< for the questions
+};
 
 /// A tool call that waits for its server.
 struct upstream_call {
@@ -21,12 +38,22 @@ struct upstream_call {
 
   std::uint64_t caller_id = 0; ///< what the caller cancels it by
   std::string tool;
-  std::string arguments; ///< empty once sent
+  std::string arguments; ///< empty once sent to a server that won't ask for them again
   clock::time_point due;
   caf::typed_response_promise<std::string> promise;
-  memory_budget::share memory; ///< for the arguments, until sent
+  memory_budget::share memory; ///< for the arguments
   std::optional<clock::time_point> sent;
   answer_room room; ///< for the result
+  tool_caller_actor caller{};
+
+  std::uint32_t questions = 0; ///< asked so far
+  std::uint32_t open = 0;      ///< of them, those without an answer; meanwhile its time rests
+  clock::time_point rests_since{};
+  clock::duration rested{};
+  std::uint32_t rounds = 0; ///< how often it was made again
+  std::optional<input_round> round{};
+  double progress = -std::numeric_limits<double>::infinity();
+  rate_gate progress_gate{16, std::chrono::milliseconds{62}};
 };
 
 /// The calls of one server that have no answer yet, by the request id that the server sees.
@@ -34,12 +61,14 @@ class mcp_call_table {
 public:
   using clock = upstream_call::clock;
 
-  /// False if a call of the same caller's id is there already.
+  /// False if a call of the same caller's id is there already. Calls that aren't sent at once wait
+  /// in this order.
   bool add(std::uint64_t id, upstream_call call) {
     if (!by_caller_.emplace(call.caller_id, id).second) {
       return false;
     }
     due_.emplace(call.due, id);
+    waiting_.push_back(id);
     calls_.emplace(id, std::move(call));
     return true;
   }
@@ -54,11 +83,56 @@ public:
     return found == by_caller_.end() ? std::nullopt : std::optional{found->second};
   }
 
+  /// The call that has waited longest; nothing if all are sent.
+  std::optional<std::uint64_t> first_waiting() const {
+    return waiting_.empty() ? std::nullopt : std::optional{waiting_.front()};
+  }
+
+  std::size_t waiting() const { return waiting_.size(); }
+  std::size_t sent() const { return calls_.size() - waiting_.size(); }
+
+  /// The call goes to the server now; its deadline is no later than `due`.
+  void mark_sent(std::uint64_t id, upstream_call& call, clock::time_point now,
+                 clock::time_point due) {
+    std::erase(waiting_, id);
+    call.sent = now;
+    set_due(id, call, std::min(call.due, due));
+  }
+
   /// Moves the deadline of `call`, which has the request id `id`.
   void set_due(std::uint64_t id, upstream_call& call, clock::time_point due) {
     due_.erase({call.due, id});
     call.due = due;
     due_.emplace(due, id);
+  }
+
+  /// A question of the call is asked: its deadline rests.
+  void rest(std::uint64_t id, upstream_call& call, clock::time_point now) {
+    if (call.open++ == 0) {
+      call.rests_since = now;
+      due_.erase({call.due, id});
+    }
+  }
+
+  /// A question of the call has been answered; its deadline moves by the time it rested.
+  void resume(std::uint64_t id, upstream_call& call, clock::time_point now) {
+    if (--call.open == 0) {
+      call.rested += now - call.rests_since;
+      call.due += now - call.rests_since;
+      due_.emplace(call.due, id);
+    }
+  }
+
+  /// The call, which doesn't rest, is made again by another id.
+  upstream_call& rename(std::uint64_t id, std::uint64_t new_id) {
+    auto node = calls_.extract(id);
+    node.key() = new_id;
+    auto& call = node.mapped();
+    by_caller_[call.caller_id] = new_id;
+    due_.erase({call.due, id});
+    due_.emplace(call.due, new_id);
+    calls_.insert(std::move(node));
+    return call;
   }
 
   /// Takes a call out; nothing if it isn't there (any more).
@@ -71,14 +145,35 @@ public:
     calls_.erase(found);
     by_caller_.erase(call.caller_id);
     due_.erase({call.due, id});
+    if (!call.sent) {
+      std::erase(waiting_, id);
+    }
     return call;
   }
 
+  /// Nobody waits for the call any more, but the server may work on it until then.
+  void note_abandoned(const upstream_call& call, clock::time_point until) {
+    auto& latest = abandoned_[call.caller.address()];
+    latest = std::max(latest, until);
+  }
+
+  /// The process that worked on them is gone.
+  void forget_abandoned() { abandoned_.clear(); }
+
+  /// The call in which a server asks something that doesn't say so itself. If only one caller's
+  /// calls can be meant, it is the oldest of them; what one caller asked is never taken for
+  /// another's. Errors: closed when there is none, overloaded when it can't be told.
+  expected<std::uint64_t> asking(clock::time_point now);
+
   /// The request ids in order of their deadlines.
   std::vector<std::uint64_t> ids() const {
+    std::vector<std::pair<clock::time_point, std::uint64_t>> all;
+    for (const auto& [id, call] : calls_) {
+      all.emplace_back(call.due, id);
+    }
+    std::sort(all.begin(), all.end());
     std::vector<std::uint64_t> result;
-    result.reserve(due_.size());
-    for (const auto& [when, id] : due_) {
+    for (const auto& [when, id] : all) {
       result.push_back(id);
     }
     return result;
@@ -95,7 +190,9 @@ public:
 private:
   std::unordered_map<std::uint64_t, upstream_call> calls_;
   std::unordered_map<std::uint64_t, std::uint64_t> by_caller_;
-  std::set<std::pair<clock::time_point, std::uint64_t>> due_;
+  std::set<std::pair<clock::time_point, std::uint64_t>> due_; ///< of those that don't rest
+  std::deque<std::uint64_t> waiting_;                         ///< those that aren't sent, in order
+  std::map<caf::actor_addr, clock::time_point> abandoned_;
 };
 
 } // namespace bulkhead

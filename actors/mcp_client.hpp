@@ -3,10 +3,12 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <caf/stateful_actor.hpp>
@@ -25,7 +27,7 @@
 namespace bulkhead {
 
 /// The client with its own timer.
-using mcp_client_impl_actor = mcp_client_actor::extend_with<child_owner_actor>::extend<
+using mcp_client_impl_actor = mcp_client_actor::extend_with<server_owner_actor>::extend<
     /// Something may be due.
     caf::reacts_to<tick_atom>>;
 
@@ -44,6 +46,7 @@ struct tool_listing {
   std::set<std::string> cursors;
   std::size_t pages = 0;
   std::size_t bytes = 0;
+  std::uint32_t hidden = 0; ///< tools that need tasks
   std::optional<std::chrono::milliseconds> time_to_live;
 };
 
@@ -85,6 +88,7 @@ struct mcp_client_state {
   void spawn();
   void start_failed(const error& reason);
   void child_ended(const child_exited& exit);
+  void connection_ended();
   void take_output(child_output& output);
   void output_ended();
   void output_lost();
@@ -111,6 +115,7 @@ struct mcp_client_state {
   void take_unreadable(errc reason, std::string_view why, std::string_view head,
                        std::string_view tail);
   void take_response(const rpc_message& message);
+  void refused(std::uint64_t request, error reason);
   void begin_handshake();
   void send_discover();
   void send_initialize();
@@ -119,12 +124,28 @@ struct mcp_client_state {
   void become_ready(upstream::era generation, upstream::identity server);
 
   // Calls (mcp_client_calls.cpp).
+  void send_waiting();
   void send_call(std::uint64_t id);
+  upstream::call_details details_of(const upstream_call& call) const;
+  void abandon_call(std::uint64_t id, std::string_view why);
   void finish_call(std::uint64_t id, const rpc_message& answer);
   void fail_call(std::uint64_t id, errc code, std::string_view why);
   void expire_calls();
   void fail_waiting(const error& reason);
   error call_failure(const upstream_call& call, const upstream::failure& reason) const;
+
+  // Questions, progress, logs (mcp_client_questions.cpp).
+  using answer_handler = std::function<void(const expected<std::string>&)>;
+  client_abilities abilities() const;
+  void take_request(const rpc_message& message);
+  void take_notification(const rpc_message& message);
+  void take_progress(std::string_view params);
+  void ask(std::uint64_t id, upstream::question what, answer_handler then);
+  void answered(std::uint64_t caller_id, expected<std::string> answer, const answer_handler& then);
+  void require_input(std::uint64_t id, const upstream::input_required& needed);
+  void ask_for_input(std::uint64_t id, std::string key, upstream::question what);
+  void make_due_calls_again();
+  void make_again(std::uint64_t id);
 
   // Lists (mcp_client_lists.cpp).
   bool documents_fresh();
@@ -146,11 +167,13 @@ struct mcp_client_state {
     return current == phase::spawning || current == phase::probing ||
            current == phase::initializing;
   }
+  /// It is reached over the network; nothing of ours ends with it.
+  bool remote() const { return entry.transport != server_transport::stdio; }
   bool wanted() const { return !calls.empty() || !waiters.empty(); }
 
   mcp_client_impl_actor::pointer self;
   environment_ptr env;
-  process_host_actor processes;
+  child_host_actor processes;
   server_entry entry;
 
   phase current = phase::idle;
@@ -185,11 +208,15 @@ struct mcp_client_state {
   std::optional<upstream::identity> late_modern; ///< discovered after all, meanwhile initializing
   std::optional<error> initialize_failure;
   upstream::identity server;
+  client_abilities declared; ///< to a legacy server, when this process was started
 
   restart_budget restarts;
   upstream::secret_filter secrets;
 
   mcp_call_table calls;
+  std::set<std::pair<time_point, std::uint64_t>> again; ///< calls to be made again, by caller's id
+  rate_gate log_gate{20, std::chrono::seconds{1}};
+  rate_gate list_gate{5, std::chrono::seconds{1}};
   std::deque<std::uint64_t> cancelled_early; ///< cancels that overtook their calls
   std::vector<documents_waiter> waiters;
   std::optional<tool_listing> list;
@@ -202,6 +229,6 @@ struct mcp_client_state {
 
 mcp_client_impl_actor::behavior_type
 mcp_client(mcp_client_impl_actor::stateful_pointer<mcp_client_state> self, environment_ptr env,
-           process_host_actor processes, server_entry entry);
+           child_host_actor processes, server_entry entry);
 
 } // namespace bulkhead

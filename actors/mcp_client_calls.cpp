@@ -45,6 +45,11 @@ caf::result<std::string> mcp_client_state::call(tool_call& request) {
                   fmt::format("{}: the arguments have {} bytes; the limit is {}", what,
                               request.arguments.size(), bounds.tool_payload));
   }
+  if (calls.waiting() >= bounds.calls_waiting) {
+    return to_caf(errc::overloaded, fmt::format("{}: {} calls wait for the server already; make "
+                                                "fewer at once, or try again later",
+                                                what, calls.waiting()));
+  }
   upstream_call waiting{request.id,
                         std::move(request.tool),
                         std::move(request.arguments),
@@ -52,7 +57,8 @@ caf::result<std::string> mcp_client_state::call(tool_call& request) {
                         {},
                         {},
                         std::nullopt,
-                        std::move(request.room)};
+                        std::move(request.room),
+                        std::move(request.caller)};
   if (!env->budget->take_for_call(waiting.arguments.size() + call_overhead, waiting.memory)) {
     return to_caf(errc::overloaded, what + ": no memory for the arguments now; try again later");
   }
@@ -63,41 +69,77 @@ caf::result<std::string> mcp_client_state::call(tool_call& request) {
     promise.deliver(to_caf(errc::internal, what + ": the call's id is in use"));
     return promise;
   }
-  current == phase::ready ? send_call(id) : ensure_started();
+  current == phase::ready ? send_waiting() : ensure_started();
   arm();
   return promise;
 }
 
+/// Sends calls as far as the server may have them at once.
+void mcp_client_state::send_waiting() {
+  while (current == phase::ready && calls.sent() < entry.most_calls) {
+    auto id = calls.first_waiting();
+    if (!id) {
+      return;
+    }
+    send_call(*id);
+  }
+}
+
+upstream::call_details mcp_client_state::details_of(const upstream_call& call) const {
+  upstream::call_details result;
+  if (call.caller) {
+    result.abilities = abilities();
+    result.progress = true;
+  }
+  result.abilities.roots = !entry.roots.empty();
+  return result;
+}
+
 void mcp_client_state::send_call(std::uint64_t id) {
-  auto* call = calls.find(id);
-  call->sent = now();
-  calls.set_due(id, *call, std::min(call->due, *call->sent + entry.call_timeout));
-  auto line = upstream::encode_call(id, generation, call->tool, call->arguments);
-  std::string{}.swap(call->arguments);
-  call->memory.release();
+  auto& call = *calls.find(id);
+  calls.mark_sent(id, call, now(), now() + entry.call_timeout);
+  auto line = upstream::encode_call(id, generation, call.tool, call.arguments, details_of(call));
+  if (generation == upstream::era::legacy) {
+    // A modern server may require the call to be made again.
+    std::string{}.swap(call.arguments);
+    call.memory.release();
+  }
   if (!write(std::move(line))) {
     fail_call(id, errc::overloaded, "no memory for the arguments now; try again later");
   }
 }
 
 void mcp_client_state::finish_call(std::uint64_t id, const rpc_message& answer) {
-  auto call = calls.take(id);
-  if (!call) {
-    // Timed out or cancelled meanwhile.
+  auto* waiting = calls.find(id);
+  if (waiting == nullptr || !waiting->sent || waiting->round) {
+    // Timed out or cancelled meanwhile, or answered before.
     return;
   }
+  const auto& bounds = env->bounds;
   if (!answer.error.empty()) {
+    auto call = calls.take(id);
     call->promise.deliver(to_caf(call_failure(*call, upstream::read_failure(answer.error))));
     return;
   }
+  if (answer.result.size() > bounds.tool_payload) {
+    fail_call(id, errc::too_large,
+              fmt::format("the result has {} bytes; the limit is {}", answer.result.size(),
+                          bounds.tool_payload));
+    return;
+  }
+  auto needed =
+      upstream::read_call_result(generation == upstream::era::modern, answer.result, bounds);
+  if (!needed) {
+    fail_call(id, needed.error().code, needed.error().message);
+    return;
+  }
+  if (*needed) {
+    require_input(id, **needed);
+    return;
+  }
+  auto call = calls.take(id);
   auto what = about(call->tool, entry.name);
-  if (answer.result.size() > env->bounds.tool_payload) {
-    call->promise.deliver(
-        to_caf(errc::too_large, fmt::format("{}: the result has {} bytes; the limit is {}", what,
-                                            answer.result.size(), env->bounds.tool_payload)));
-  } else if (auto sound = upstream::check_call_result(generation, answer.result); !sound) {
-    call->promise.deliver(to_caf(sound.error().code, what + ": " + sound.error().message));
-  } else if (!call->room.take(answer.result.size())) {
+  if (!call->room.take(answer.result.size())) {
     call->promise.deliver(
         to_caf(errc::overloaded,
                fmt::format("{}: no memory for its result of {} bytes while so many others wait to "
@@ -110,6 +152,10 @@ void mcp_client_state::finish_call(std::uint64_t id, const rpc_message& answer) 
 
 error mcp_client_state::call_failure(const upstream_call& call,
                                      const upstream::failure& reason) const {
+  if (!reason.needs.empty()) {
+    return {errc::unavailable, fmt::format("{}: it needs {}: {}", about(call.tool, entry.name),
+                                           reason.needs, secrets.hide(reason.message))};
+  }
   bool listed = documents && !documents_changed;
   bool unknown = upstream::tells_unknown_tool(reason, call.tool) ||
                  (listed && find_tool(documents->tools, call.tool) == nullptr);
@@ -141,24 +187,38 @@ void mcp_client_state::cancel(std::uint64_t caller_id) {
     }
     return;
   }
-  if (calls.find(*id)->sent && current == phase::ready) {
-    write(upstream::encode_cancelled(*id, "the caller gave up"));
-  }
+  abandon_call(*id, "the caller gave up");
   fail_call(*id, errc::cancelled, "cancelled by the caller");
+  send_waiting();
+  arm();
+}
+
+/// Tells the server that a call is of no use any more.
+void mcp_client_state::abandon_call(std::uint64_t id, std::string_view why) {
+  const auto& call = *calls.find(id);
+  if (call.sent && !call.round && current == phase::ready) {
+    write(upstream::encode_cancelled(id, why));
+    calls.note_abandoned(call, now() + entry.call_timeout);
+  }
 }
 
 void mcp_client_state::expire_calls() {
   for (auto first = calls.first_due(); first && first->first <= now(); first = calls.first_due()) {
     auto id = first->second;
     auto sent = calls.find(id)->sent;
+    if (!sent && current == phase::ready) {
+      fail_call(id, errc::timeout,
+                fmt::format("it waited in vain for one of {} other calls to end, as many as the "
+                            "server may have at once (\"maxConcurrentCalls\" in {})",
+                            entry.most_calls, entry.source));
+      continue;
+    }
     if (!sent) {
       auto reason = still_starting();
       fail_call(id, reason.code, reason.message);
       continue;
     }
-    if (current == phase::ready) {
-      write(upstream::encode_cancelled(id, "the deadline passed"));
-    }
+    abandon_call(id, "the deadline passed");
     auto waited = std::chrono::duration_cast<std::chrono::milliseconds>(now() - *sent);
     fail_call(id, errc::timeout,
               fmt::format("no answer within {:.1f} s, which the run or the server's callTimeout "

@@ -30,14 +30,15 @@ void mcp_client_state::send_discover() {
   current = phase::probing;
   discover_sent = true;
   discover_request = ++last_request;
-  write(upstream::encode_discover(discover_request));
+  write(upstream::encode_discover(discover_request, abilities()));
 }
 
 void mcp_client_state::send_initialize() {
   current = phase::initializing;
   probe_due.reset();
   initialize_request = ++last_request;
-  write(upstream::encode_initialize(initialize_request));
+  declared = abilities();
+  write(upstream::encode_initialize(initialize_request, declared));
 }
 
 void mcp_client_state::discovered(const rpc_message& answer) {
@@ -96,9 +97,7 @@ void mcp_client_state::become_ready(upstream::era era, upstream::identity identi
   env->log->info("{}: ready after {} ms: {} {}, MCP {}", subject(),
                  std::chrono::duration_cast<std::chrono::milliseconds>(now() - started_at).count(),
                  server.name, server.version, server.revision);
-  for (auto id : calls.ids()) {
-    send_call(id);
-  }
+  send_waiting();
   if (!waiters.empty()) {
     begin_listing();
   }
@@ -122,12 +121,10 @@ void mcp_client_state::take_line(std::string_view line) {
     take_response(*message);
     break;
   case rpc_kind::request:
-    reply(upstream::answer_request(*message));
+    take_request(*message);
     break;
   case rpc_kind::notification:
-    if (message->method == "notifications/tools/list_changed") {
-      documents_changed = true;
-    }
+    take_notification(*message);
     break;
   }
 }

@@ -24,6 +24,10 @@ caf::result<documents_ptr> mcp_client_state::documents_for(deadline due) {
   if (documents_fresh()) {
     return documents;
   }
+  if (current == phase::ready && documents && !list && !list_gate.pass(now())) {
+    // It says all the time that they are others.
+    return documents;
+  }
   auto promise = self->make_response_promise<documents_ptr>();
   waiters.push_back({promise, due.when()});
   if (current != phase::ready) {
@@ -53,7 +57,7 @@ void mcp_client_state::begin_listing() {
 void mcp_client_state::request_page(std::string_view cursor) {
   list->request = ++last_request;
   list->due = now() + entry.call_timeout;
-  if (!write(upstream::encode_list(list->request, generation, cursor))) {
+  if (!write(upstream::encode_list(list->request, generation, cursor, abilities()))) {
     fail_listing({errc::overloaded, "no memory for the request now; try again later"});
   }
   arm();
@@ -82,6 +86,7 @@ void mcp_client_state::take_page(const rpc_message& answer) {
       list->tools.push_back(std::move(tool));
     }
   }
+  list->hidden += page->hidden;
   if (auto life = upstream::read_time_to_live(answer.result)) {
     list->time_to_live = std::min(*life, list->time_to_live.value_or(*life));
   }
@@ -109,7 +114,13 @@ void mcp_client_state::finish_listing(std::string_view note) {
   result->alias = entry.alias;
   result->description = entry.description.empty() ? server.title : entry.description;
   result->tools = std::move(list->tools);
+  result->hidden = list->hidden;
+  result->version = server.version;
   assign_tool_aliases(result->tools);
+  if (documents_changed) {
+    // While the list was being read.
+    result->outdated.set();
+  }
   documents = std::move(result);
   documents_expire.reset();
   if (list->time_to_live) {

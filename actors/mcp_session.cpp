@@ -5,7 +5,6 @@
 #include <caf/all.hpp>
 #include <fmt/format.h>
 
-#include "actors/errors.hpp"
 #include "protocol/json_rpc.hpp"
 #include "protocol/json_text.hpp"
 #include "protocol/run_python.hpp"
@@ -14,8 +13,8 @@ namespace bulkhead {
 
 namespace {
 
-/// Subscriptions that one client may hold open; each costs its id.
-constexpr std::size_t most_subscriptions = 64;
+/// Cancelled runs are waited for at most this long when the session stops.
+constexpr std::chrono::seconds stop_budget{10};
 
 scan_limits message_limits(const limits& bounds) {
   return {bounds.line, bounds.json_depth, bounds.json_nodes};
@@ -34,8 +33,17 @@ void mcp_session_state::write(std::string message) {
   self->send(out, message_atom::value, std::move(message));
 }
 
+void mcp_session_state::write_for(std::string_view request, std::string message) {
+  self->send(out, message_atom::value, std::string{request}, std::move(message));
+}
+
+void mcp_session_state::respond(std::string_view request, std::string_view result) {
+  write_for(request, encode_result(request, result));
+}
+
 void mcp_session_state::refuse(std::string_view request, const rpc_refusal& reason) {
-  write(encode_error(request, reason.code, reason.message, reason.data));
+  auto message = encode_error(request, reason.code, reason.message, reason.data);
+  request.empty() ? write(std::move(message)) : write_for(request, std::move(message));
 }
 
 answer_form mcp_session_state::form_for(const mcp_request& request) const {
@@ -68,13 +76,15 @@ void mcp_session_state::take_message(const std::string& text) {
     take_notification(*message);
     break;
   case rpc_kind::response:
-    // We never ask, so there is nothing to answer.
-    context.env->log->debug("session: a response came that nobody waits for");
+    take_response(*message);
     break;
   }
 }
 
 void mcp_session_state::take_notification(const rpc_message& message) {
+  if (message.method == "notifications/initialized") {
+    ready = true;
+  }
   if (message.method != "notifications/cancelled") {
     return;
   }
@@ -107,12 +117,18 @@ void mcp_session_state::dispatch(const rpc_message& message, const mcp_request& 
   bool handshake = message.method == "initialize" || message.method == "ping";
   if (!request.modern && modern_seen && revision.empty() && !handshake) {
     refuse(message.id, missing_protocol_version());
+  } else if (context.served && dispatch_served(message, request)) {
+    return;
   } else if (message.method == "tools/call") {
     call_tool(message, request);
   } else if (message.method == "resources/read") {
     read_resource(message, request);
   } else if (message.method == "resources/list") {
     list_resources(message, request);
+  } else if (message.method == "prompts/get") {
+    get_prompt(message, request);
+  } else if (message.method == "completion/complete") {
+    complete(message, request);
   } else if (dispatch_lists(message, request)) {
     return;
   } else if (request.modern) {
@@ -130,12 +146,12 @@ bool mcp_session_state::dispatch_lists(const rpc_message& message, const mcp_req
   } else if (message.method == "resources/templates/list") {
     result = template_list_result(form);
   } else if (message.method == "prompts/list") {
-    result = empty_list_result("prompts", form);
+    result = list_result("prompts", prompt_definition(), form);
   } else {
     return false;
   }
   if (request.find("cursor").empty()) {
-    write(encode_result(message.id, result));
+    respond(message.id, result);
   } else {
     refuse(message.id, {rpc_code::invalid_params,
                         "Invalid cursor: the list has one page, ask without a cursor",
@@ -146,7 +162,7 @@ bool mcp_session_state::dispatch_lists(const rpc_message& message, const mcp_req
 
 void mcp_session_state::dispatch_modern(const rpc_message& message, const mcp_request& request) {
   if (message.method == "server/discover") {
-    write(encode_result(message.id, discover_result()));
+    respond(message.id, discover_result(lists));
   } else if (message.method == "subscriptions/listen") {
     listen(message, request);
   } else {
@@ -158,9 +174,13 @@ void mcp_session_state::dispatch_legacy(const rpc_message& message, const mcp_re
   if (message.method == "initialize") {
     initialize(message, request);
   } else if (message.method == "ping") {
-    write(encode_result(message.id, empty_result(form_for(request))));
+    respond(message.id, empty_result(form_for(request)));
   } else if (message.method == "logging/setLevel") {
     set_log_level(message, request);
+  } else if (message.method == "resources/subscribe") {
+    subscribe(message, request, true);
+  } else if (message.method == "resources/unsubscribe") {
+    subscribe(message, request, false);
   } else {
     refuse(message.id, unknown_method(message.method));
   }
@@ -175,10 +195,14 @@ void mcp_session_state::initialize(const rpc_message& message, const mcp_request
                         {}});
     return;
   }
+  ready = false;
   revision = negotiate_revision(*requested);
+  client = read_client_info(request);
   context.env->log->debug("session: initialize, revision {} asked, {} spoken", *requested,
                           revision);
-  write(encode_result(message.id, initialize_result(revision)));
+  abilities = read_client_abilities(request.find("capabilities"), revision);
+  note_abilities(abilities);
+  respond(message.id, initialize_result(revision, lists));
 }
 
 void mcp_session_state::set_log_level(const rpc_message& message, const mcp_request& request) {
@@ -191,25 +215,7 @@ void mcp_session_state::set_log_level(const rpc_message& message, const mcp_requ
     return;
   }
   log_level = level;
-  write(encode_result(message.id, empty_result(form_for(request))));
-}
-
-void mcp_session_state::listen(const rpc_message& message, const mcp_request& request) {
-  if (!is_json_object(request.find("notifications"))) {
-    refuse(message.id,
-           {rpc_code::invalid_params, "subscriptions/listen: notifications must be an object", {}});
-  } else if (subscriptions.size() >= most_subscriptions) {
-    refuse(message.id, {rpc_code::internal_error,
-                        fmt::format("subscriptions/listen: {} subscriptions are open already; "
-                                    "cancel one first",
-                                    most_subscriptions),
-                        {}});
-  } else {
-    // Nothing here ever changes, so the subset that is honoured is empty.
-    subscriptions.insert(message.id);
-    write(encode_notification("notifications/subscriptions/acknowledged",
-                              subscription_ack_params(message.id)));
-  }
+  respond(message.id, empty_result(form_for(request)));
 }
 
 void mcp_session_state::cancel(std::string_view request) {
@@ -230,22 +236,55 @@ void mcp_session_state::cancel(std::string_view request) {
   cancel_run(run);
 }
 
+caf::typed_response_promise<caf::ok_atom> mcp_session_state::stop() {
+  auto promise = self->make_response_promise<caf::ok_atom>();
+  stopping.push_back(promise);
+  if (now != phase::open) {
+    return promise;
+  }
+  now = phase::stopping;
+  stop_due = self->clock().now() + stop_budget;
+  for (const auto& [id, wanted] : std::exchange(subscriptions, {})) {
+    respond(id, subscription_end_result(id));
+  }
+  requests.clear();
+  reads.clear();
+  kept.clear();
+  for (auto run = runs.begin(); run != runs.end();) {
+    cancel_run(run++);
+  }
+  self->delayed_send(self, stop_budget, tick_atom::value);
+  end_if_idle();
+  return promise;
+}
+
+void mcp_session_state::end_if_idle() {
+  if (now == phase::stopping && runs.empty()) {
+    end();
+  }
+}
+
+void mcp_session_state::end() {
+  now = phase::ended;
+  for (auto& promise : std::exchange(stopping, {})) {
+    promise.deliver(caf::ok_atom::value);
+  }
+  self->quit();
+}
+
 mcp_session_impl_actor::behavior_type mcp_session_state::make_behavior() {
   self->set_down_handler([this](const caf::down_msg& down) { lost(down); });
   if (context.configured) {
     context.configured->tell(self->address());
     self->attach_functor([configured = context.configured, address = self->address()](
                              const caf::error&) { configured->forget(address); });
-    context.catalogue = context.configured->get();
+    context.catalogue = [configured = context.configured] { return configured->get(); };
   }
   return {
       [this](run_progress& step) {
         step.output ? wrote(step.run, step.message) : progressed(step.run, step.message);
       },
-      [](const client_question& question) -> caf::result<std::string> {
-        return to_caf(errc::unavailable,
-                      fmt::format("{}: this client can't be asked", question.method));
-      },
+      [this](client_question& question) { return ask(question); },
       [this](message_atom, const std::string& text) {
         take_message(text);
         self->send(out, credit_atom::value, std::uint64_t{text.size() + 1});
@@ -256,12 +295,16 @@ mcp_session_impl_actor::behavior_type mcp_session_state::make_behavior() {
         }
       },
       [this](catalogue_atom) {
-        if (context.configured) {
-          context.catalogue = context.configured->get();
-        }
+        tell_updated(std::string{capabilities_uri});
+        // For clients that don't subscribe, but keep what they have read.
+        tell_changed(&changing_lists::resources);
       },
       [this](stop_atom) { return stop(); },
       [this](tick_atom) { tick(); },
+      [this](tick_atom, std::uint64_t question) { question_due(question); },
+      [this](tick_atom, run_atom, const std::string& run) { put_to_client(run); },
+      [this](tick_atom, call_atom, const std::string& run) { step_served(run); },
+      [this](tick_atom, end_atom, const std::string& state) { kept.erase(state); },
   };
 }
 
@@ -272,6 +315,10 @@ mcp_session(mcp_session_impl_actor::stateful_pointer<mcp_session_state> self,
   state.tool = run_python_definition(context.env->config);
   state.context = std::move(context);
   state.out = std::move(out);
+  if (state.context.served) {
+    state.lists.tools = true;
+    state.lists.prompts = true;
+  }
   return state.make_behavior();
 }
 

@@ -62,7 +62,10 @@ void mcp_session_state::read_resource(const rpc_message& message, const mcp_requ
   if (!uri) {
     refuse(message.id, {rpc_code::invalid_params, "resources/read: uri must be a string", {}});
   } else if (*uri == capabilities_uri) {
-    write(encode_result(message.id, capabilities_result(guide(), *context.catalogue, form)));
+    respond(message.id, capabilities_result(guide(), *context.catalogue(), form));
+  } else if (*uri == output_schema_uri) {
+    respond(message.id, text_resource_result(*uri, "application/schema+json",
+                                             run_python_output_schema(), form));
   } else if (auto what = parse_resource_uri(*uri); what && context.store) {
     read_stored(message, *what, std::move(*uri), form);
   } else {
@@ -80,7 +83,7 @@ void mcp_session_state::read_stored(const rpc_message& message, const resource_u
       .then(
           [this, id = message.id, what, form](resource_part& part) {
             if (end_read(id)) {
-              write(encode_result(id, resource_part_result(what, std::move(part), form)));
+              respond(id, resource_part_result(what, std::move(part), form));
             }
           },
           [this, id = message.id, uri = std::move(uri), form](const caf::error& cause) {
@@ -101,7 +104,7 @@ void mcp_session_state::list_resources(const rpc_message& message, const mcp_req
     return;
   }
   if (!context.store) {
-    write(encode_result(message.id, resource_list_result(form)));
+    respond(message.id, resource_list_result(form));
     return;
   }
   if (!begin_read(message)) {
@@ -111,7 +114,7 @@ void mcp_session_state::list_resources(const rpc_message& message, const mcp_req
       .then(
           [this, id = message.id, form, first](const resource_page& page) {
             if (end_read(id)) {
-              write(encode_result(id, resource_list_result(form, page, first)));
+              respond(id, resource_list_result(form, page, first));
             }
           },
           [this, id = message.id](const caf::error& cause) {

@@ -19,12 +19,11 @@ using std::chrono::seconds;
 /// How long a call may wait for its turn; clients give up on a request after 60 s, commonly.
 constexpr seconds queue_wait{30};
 /// An invocation ends itself; should it not, this long after its code's deadline it is given up.
-/// Booting, starting upstream servers and interrupting the code happen outside that deadline.
+/// Booting, starting upstream servers, asking the client and interrupting the code happen outside
+/// that deadline.
 constexpr seconds run_allowance{180};
 /// Between two signs of life of a run.
 constexpr seconds progress_interval{5};
-/// Cancelled runs are waited for at most this long when the session stops.
-constexpr seconds stop_budget{10};
 
 run_answer answer_of(run_status status, error reason) {
   run_answer answer;
@@ -76,55 +75,98 @@ void mcp_session_state::call_tool(const rpc_message& message, const mcp_request&
     refuse(message.id, *refusal);
     return;
   }
-  const auto& env = *context.env;
-  auto form = form_for(request);
-  auto reply = [&](run_status status, error reason) {
-    auto rendered = render_call_result(answer_of(status, std::move(reason)), env.config.output);
-    write(encode_result(message.id, call_result(rendered, form)));
-  };
-  auto arguments =
-      read_python_call(request.find("arguments"), *context.catalogue, env.config, env.bounds);
-  if (!arguments) {
-    reply(run_status::validation_error, std::move(arguments.error()));
+  input_responses back;
+  if (request.modern) {
+    auto given = read_input_responses(request);
+    if (!given) {
+      refuse(message.id, given.error());
+      return;
+    }
+    if (!given->state.empty()) {
+      come_back(message, request, std::move(*given));
+      return;
+    }
+    back = std::move(*given);
+  }
+  if (!context.start) {
+    reject_call(message, request, run_status::unavailable,
+                {errc::unavailable, "this server runs no code: it was started without a token"});
     return;
   }
+  const auto& env = *context.env;
+  auto call =
+      read_python_call(request.find("arguments"), *context.catalogue(), env.config, env.bounds);
+  if (call) {
+    start_run(message, request, std::move(*call), std::move(back));
+  } else {
+    reject_call(message, request, run_status::validation_error, std::move(call.error()));
+  }
+}
+
+/// Answers a call that doesn't become a run.
+void mcp_session_state::reject_call(const rpc_message& message, const mcp_request& request,
+                                    run_status status, error reason) {
+  auto rendered =
+      render_call_result(answer_of(status, std::move(reason)), context.env->config.output);
+  respond(message.id, call_result(rendered, form_for(request)));
+}
+
+void mcp_session_state::start_run(const rpc_message& message, const mcp_request& request,
+                                  python_call call, input_responses early) {
+  const auto& env = *context.env;
   run_in_flight run;
-  auto size = arguments->code.size();
-  for (const auto& file : arguments->files) {
+  auto size = call.code.size();
+  for (const auto& file : call.files) {
     size += file.bytes.size();
   }
+  for (const auto& [key, answer] : early.answers) {
+    size += answer.size();
+  }
   if (!env.budget->take(size, run.held)) {
-    reply(run_status::unavailable,
-          {errc::overloaded, "too much is going on at once (memory budget); try again later"});
+    reject_call(
+        message, request, run_status::unavailable,
+        {errc::overloaded, "too much is going on at once (memory budget); try again later"});
     return;
   }
   run.request = message.id;
-  run.form = form;
+  run.form = form_for(request);
+  run.abilities = abilities_of(request);
+  bool can_be_asked = run.abilities != client_abilities{};
+  if (can_be_asked) {
+    run.digest = call_digest(run_python_name, request.find("arguments"));
+    note_abilities(run.abilities);
+    run.early = std::move(early.answers);
+  }
   run.progress_token = request.progress_token;
   run.log_level = request.modern ? request.log_level : log_level;
   run.since = self->clock().now();
   run.what.id = env.new_handle();
-  run.what.code = std::move(arguments->code);
-  run.what.servers = std::move(arguments->servers);
-  run.what.timeout = arguments->timeout;
-  run.what.files = std::move(arguments->files);
+  run.what.code = std::move(call.code);
+  run.what.servers = std::move(call.servers);
+  run.what.timeout = call.timeout;
+  run.what.files = std::move(call.files);
   run.what.owner = context.owner;
+  auto who = request.modern ? read_client_info(request) : client;
+  run.what.client = std::move(who.name);
+  run.what.client_version = std::move(who.version);
   run.what.live = !run.progress_token.empty() || run.log_level == log_severity::debug;
-  if (run.what.live) {
+  if (run.what.live || can_be_asked) {
     run.what.observer = mcp_session_actor{self};
   }
   auto id = run.what.id;
   requests.emplace(message.id, id);
   runs.emplace(id, std::move(run));
   progressed(id, "queued");
-  if (arguments->session.empty()) {
+  if (call.session.empty()) {
     admit(id);
     return;
   }
-  auto fresh = arguments->session == "new";
-  claim_session(id, {context.owner, fresh ? std::string{} : std::move(arguments->session),
-                     arguments->reset, runs[id].what.servers,
-                     deadline::at(self->clock().now() + queue_wait), context.catalogue});
+  auto fresh = call.session == "new";
+  auto configured = context.catalogue();
+  auto loadable = env.config.autoload ? configured->allowed_servers() : std::vector<std::string>{};
+  claim_session(id, {context.owner, fresh ? std::string{} : std::move(call.session), call.reset,
+                     runs[id].what.servers, std::move(loadable),
+                     deadline::at(self->clock().now() + queue_wait), std::move(configured)});
 }
 
 void mcp_session_state::claim_session(const std::string& id, session_claim claim) {
@@ -191,7 +233,9 @@ void mcp_session_state::admitted(const std::string& id, std::uint64_t ticket) {
   }
   run.what.observer = nullptr;
   run.held.release();
-  self->request(run.invocation, run.what.timeout + run_allowance, run_atom::value)
+  self->request(run.invocation,
+                run.what.timeout + run_allowance + context.env->bounds.question_time,
+                run_atom::value)
       .then([this, id](const run_answer& answer) { finished(id, answer); },
             [this, id](const caf::error& reason) {
               auto why = from_caf(reason, "run code");
@@ -211,8 +255,33 @@ void mcp_session_state::failed(const std::string& id, run_status status, error r
         static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(
                                        self->clock().now() - found->second.since)
                                        .count());
+    note_unfinished(found->second, answer);
   }
   finished(id, answer);
+}
+
+/// A run whose invocation never was, or never told how it ended.
+void mcp_session_state::note_unfinished(const run_in_flight& run, const run_answer& answer) {
+  if (!context.ledger.on()) {
+    return;
+  }
+  ledger_run what;
+  what.run = run.what.id;
+  what.at = std::chrono::duration_cast<std::chrono::milliseconds>(
+                context.env->wall_clock().time_since_epoch())
+                .count() -
+            static_cast<std::int64_t>(answer.duration_ms);
+  what.owner = run.what.owner;
+  what.client = run.what.client;
+  what.client_version = run.what.client_version;
+  what.servers = run.what.servers;
+  if (!run.what.code.empty()) {
+    what.code = context.ledger.kept(run.what.code);
+  }
+  what.duration_ms = answer.duration_ms;
+  what.outcome = to_string(answer.status);
+  what.error = answer.failure ? std::string{to_string(answer.failure->code)} : std::string{};
+  context.ledger.record(std::move(what));
 }
 
 void mcp_session_state::finished(const std::string& id, const run_answer& answer) {
@@ -222,19 +291,32 @@ void mcp_session_state::finished(const std::string& id, const run_answer& answer
   }
   auto node = runs.extract(found);
   auto& run = node.mapped();
+  end_questions(id, {errc::closed, "the run is over"});
   leave_session(run);
   if (run.invocation) {
     self->send(context.admission, release_atom::value, run.ticket);
     self->demonitor(run.invocation.address());
   }
-  if (!run.request.empty()) {
-    requests.erase(run.request);
-    log_end(run, answer);
+  if (!run.cancelled) {
     auto rendered = render_call_result(answer, context.env->config.output, context.env->bounds,
                                        run.form.structured());
-    write(encode_result(run.request, call_result(rendered, run.form)));
+    conclude(run, call_result(rendered, run.form), answer);
+  }
+  if (!answer.artifacts.empty() || !answer.out_kept.uri.empty() || !answer.err_kept.uri.empty()) {
+    tell_changed(&changing_lists::resources);
   }
   end_if_idle();
+}
+
+/// Gives the client the result, or keeps it until the client comes back.
+void mcp_session_state::conclude(run_in_flight& run, std::string result, const run_answer& answer) {
+  if (run.request.empty()) {
+    keep_answer(run, std::move(result));
+    return;
+  }
+  requests.erase(run.request);
+  log_end(run, answer);
+  respond(run.request, result);
 }
 
 void mcp_session_state::lost(const caf::down_msg& down) {
@@ -258,8 +340,9 @@ void mcp_session_state::progressed(const std::string& id, std::string_view messa
     return;
   }
   run.last_progress = message;
-  write(encode_notification("notifications/progress",
-                            progress_params(run.progress_token, ++run.progress, message)));
+  write_for(run.request,
+            encode_notification("notifications/progress",
+                                progress_params(run.progress_token, ++run.progress, message)));
   schedule_tick();
 }
 
@@ -270,13 +353,15 @@ void mcp_session_state::wrote(const std::string& id, const std::string& text) {
   }
   auto& run = found->second;
   if (!run.progress_token.empty()) {
-    write(encode_notification("notifications/progress",
-                              progress_params(run.progress_token, ++run.progress, text)));
+    write_for(run.request,
+              encode_notification("notifications/progress",
+                                  progress_params(run.progress_token, ++run.progress, text)));
   }
   if (run.log_level == log_severity::debug) {
     auto data =
         fmt::format(R"({{"event":"output","run":"{}","text":{}}})", run.what.id, json_quote(text));
-    write(encode_notification("notifications/message", log_params(log_severity::debug, data)));
+    write_for(run.request,
+              encode_notification("notifications/message", log_params(log_severity::debug, data)));
   }
 }
 
@@ -288,12 +373,15 @@ void mcp_session_state::log_end(const run_in_flight& run, const run_answer& answ
   }
   auto data = fmt::format(R"({{"event":"run ended","run":"{}","status":"{}","durationMs":{}}})",
                           run.what.id, to_string(answer.status), answer.duration_ms);
-  write(encode_notification("notifications/message", log_params(severity, data)));
+  write_for(run.request, encode_notification("notifications/message", log_params(severity, data)));
 }
 
 void mcp_session_state::cancel_run(std::map<std::string, run_in_flight>::iterator found) {
   auto& run = found->second;
+  end_questions(found->first, {errc::cancelled, "the client cancelled the run"});
+  run.cancelled = true;
   run.request.clear();
+  states.erase(run.state);
   if (run.now == run_in_flight::stage::queued) {
     leave_session(run);
     runs.erase(found);
@@ -321,48 +409,14 @@ void mcp_session_state::tick() {
   for (auto& [id, run] : runs) {
     if (!run.progress_token.empty() && !run.request.empty()) {
       auto elapsed = std::chrono::duration_cast<seconds>(time - run.since);
-      write(encode_notification(
-          "notifications/progress",
-          progress_params(run.progress_token, ++run.progress,
-                          fmt::format("{}, {} s", run.last_progress, elapsed.count()))));
+      write_for(run.request,
+                encode_notification(
+                    "notifications/progress",
+                    progress_params(run.progress_token, ++run.progress,
+                                    fmt::format("{}, {} s", run.last_progress, elapsed.count()))));
       schedule_tick();
     }
   }
-}
-
-caf::typed_response_promise<caf::ok_atom> mcp_session_state::stop() {
-  auto promise = self->make_response_promise<caf::ok_atom>();
-  stopping.push_back(promise);
-  if (now != phase::open) {
-    return promise;
-  }
-  now = phase::stopping;
-  stop_due = self->clock().now() + stop_budget;
-  for (const auto& subscription : std::exchange(subscriptions, {})) {
-    write(encode_result(subscription, subscription_end_result(subscription)));
-  }
-  requests.clear();
-  reads.clear();
-  for (auto run = runs.begin(); run != runs.end();) {
-    cancel_run(run++);
-  }
-  self->delayed_send(self, stop_budget, tick_atom::value);
-  end_if_idle();
-  return promise;
-}
-
-void mcp_session_state::end_if_idle() {
-  if (now == phase::stopping && runs.empty()) {
-    end();
-  }
-}
-
-void mcp_session_state::end() {
-  now = phase::ended;
-  for (auto& promise : std::exchange(stopping, {})) {
-    promise.deliver(caf::ok_atom::value);
-  }
-  self->quit();
 }
 
 } // namespace bulkhead

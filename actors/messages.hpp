@@ -149,11 +149,12 @@ struct session_claim {
   std::string handle; ///< empty: a new session
   bool reset = false; ///< begin afresh: what the interpreter holds is dropped
   std::vector<std::string>
-      servers;  ///< raw names; a session that exists has its own, none means these
-  deadline due; ///< until when to wait while others run in it
-  /// What is configured; its policy bounds a session made now for as long as it lives. Null: nothing
-  /// does. Stays within the process.
-  catalogue_ptr made_under = {};
+      servers; ///< raw names; a session that exists has its own, none means these
+  std::vector<std::string> loadable; ///< a new session's: it may call them besides, on first use
+  deadline due;                      ///< until when to wait while others run in it
+  /// What is configured; its policy bounds a session made now for as long as it lives. Null:
+  /// nothing does. Stays within the process.
+  catalogue_ptr made_under{};
   friend bool operator==(const session_claim&, const session_claim&) = default;
 };
 
@@ -310,6 +311,7 @@ struct client_question {
   std::string method; ///< elicitation/create, sampling/createMessage
   std::string params; ///< scanned JSON object
   deadline due;
+  std::string key{}; ///< its name in a result that asks for more; empty: one is made
   friend bool operator==(const client_question&, const client_question&) = default;
 };
 
@@ -331,8 +333,13 @@ using tool_shelf_ptr = std::shared_ptr<const tool_shelf>;
 /// What a run's code wants to know of tools.
 struct tool_question {
   guest_call call;
-  std::vector<tool_shelf_ptr> among; ///< not empty, but for a search
-  answer_room room;                  ///< for the answer
+  std::vector<tool_shelf_ptr> among;   ///< the server's, where the run has it; not for a search
+  answer_room room;                    ///< for the answer
+  catalogue_ptr catalogue{};           ///< whose servers may be told of
+  std::vector<std::string> callable{}; ///< those that the run may call as it is, raw names
+  error failure{errc::none, {}};       ///< of a server of the run: told if nothing else is
+  /// call_tool: what to check against the tool's schema; the call itself comes without.
+  std::shared_ptr<const std::string> arguments{};
   friend bool operator==(const tool_question&, const tool_question&) = default;
 };
 
@@ -390,7 +397,7 @@ auto inspect(I& f, sandbox_run& x) {
 }
 template <class I>
 auto inspect(I& f, session_claim& x) {
-  return f(x.owner, x.handle, x.reset, x.servers, x.due);
+  return f(x.owner, x.handle, x.reset, x.servers, x.loadable, x.due);
 }
 template <class I>
 auto inspect(I& f, container_request& x) {
@@ -459,7 +466,7 @@ auto inspect(I& f, server_question& x) {
 }
 template <class I>
 auto inspect(I& f, client_question& x) {
-  return f(x.run, x.server, x.method, x.params, x.due);
+  return f(x.run, x.server, x.method, x.params, x.due, x.key);
 }
 template <class I>
 auto inspect(I& f, client_status& x) {

@@ -13,9 +13,13 @@ namespace bulkhead {
 namespace {
 
 /// Does the session have all that the claim wants?
-bool has_servers(const std::vector<std::string>& all, const std::vector<std::string>& wanted) {
-  return std::all_of(wanted.begin(), wanted.end(), [&](const auto& name) {
+bool has_servers(const python_sessions_state::session& which,
+                 const std::vector<std::string>& wanted) {
+  auto in = [](const std::vector<std::string>& all, const std::string& name) {
     return std::find(all.begin(), all.end(), name) != all.end();
+  };
+  return std::all_of(wanted.begin(), wanted.end(), [&](const auto& name) {
+    return in(which.servers, name) || in(which.loadable, name);
   });
 }
 
@@ -39,7 +43,7 @@ caf::result<session_lease> python_sessions_state::claim(session_claim& what) {
     return to_caf(no_such_session());
   }
   auto& which = found->second;
-  if (!has_servers(which.servers, what.servers)) {
+  if (!has_servers(which, what.servers)) {
     return to_caf(errc::denied,
                   fmt::format("a session's servers are fixed when it is made; this "
                               "one has: {}. For others start one with session "
@@ -81,6 +85,7 @@ caf::result<session_lease> python_sessions_state::open(const session_claim& what
   auto made = sessions.emplace(env->new_handle(), session{}).first;
   made->second.owner = what.owner;
   made->second.servers = what.servers;
+  made->second.loadable = what.loadable;
   made->second.made_under = what.made_under;
   return lend(made, what, self->current_sender());
 }
@@ -113,7 +118,8 @@ session_lease python_sessions_state::lend(sessions_map::iterator to, const sessi
   auto& which = to->second;
   which.lease = ++last_lease;
   which.holder = watch(holder);
-  return {to->first, which.lease, which.servers, which.sandbox, what.reset, which.made_under};
+  return {to->first,  which.lease,    which.servers,   which.sandbox,
+          what.reset, which.loadable, which.made_under};
 }
 
 caf::actor_addr python_sessions_state::watch(const caf::strong_actor_ptr& holder) {

@@ -43,11 +43,12 @@ struct python_sessions_state {
 
   struct session {
     std::string owner;
-    std::vector<std::string> servers; ///< fixed when it was made
-    catalogue_ptr made_under;         ///< and so is the policy
-    sandbox_actor sandbox;            ///< null before the first run
-    std::uint64_t lease = 0;          ///< the current one; 0: nobody runs code in it
-    caf::actor_addr holder;           ///< of the lease
+    std::vector<std::string> servers;  ///< fixed when it was made
+    std::vector<std::string> loadable; ///< so are those that it may call besides
+    catalogue_ptr made_under;          ///< and so is the policy
+    sandbox_actor sandbox;             ///< null before the first run
+    std::uint64_t lease = 0;           ///< the current one; 0: nobody runs code in it
+    caf::actor_addr holder;            ///< of the lease
     time_point last_used{};
     std::deque<waiting_claim> waiting;
   };

@@ -23,8 +23,13 @@ struct run_request {
   output_observer_actor output;
   std::vector<input_file> files; ///< written below /workspace before the code starts
   std::string owner = "local";   ///< whose the artifacts and the output kept are
-  bool keep_output = true;       ///< keep all of the output when it is more than the answer shows
-  bool live = false;             ///< tell `observer`, now and then, what was written last
+  std::string client = {};       ///< its name and version, as it told them; for the ledger
+  std::string client_version = {};
+  bool keep_output = true; ///< keep all of the output when it is more than the answer shows
+  bool live = false;       ///< tell `observer`, now and then, what was written last
+  /// Nothing is kept warm for another run: while the code waits for a server to start, for which
+  /// that has a budget of its own, its clock stands still.
+  bool patient = false;
 };
 
 /// Makes the actor of one run; the run begins with `run_atom`.

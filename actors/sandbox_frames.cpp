@@ -151,6 +151,8 @@ void sandbox_state::take_frame(guest_frame& frame, std::size_t cost) {
     tell_owner(std::move(*output), cost);
   } else if (auto* artifact = std::get_if<guest_artifact>(&frame)) {
     tell_owner(std::move(*artifact), cost);
+  } else if (auto* cancel = std::get_if<guest_cancel>(&frame)) {
+    tell_owner(*cancel, cost);
   } else {
     tell_owner(std::move(std::get<guest_call>(frame)), cost);
   }

@@ -23,6 +23,7 @@ constexpr auto sessions_budget = 500ms;
 constexpr auto sandboxes_budget = 15s;
 constexpr auto runtime_budget = 4s;
 constexpr auto folders_budget = 400ms;
+constexpr auto ledger_budget = 1s;
 
 } // namespace
 
@@ -42,6 +43,10 @@ void supervisor_state::start_all() {
   };
   using services = service_directory::services;
   add("process host", plan.start_processes, &services::processes);
+  add("HTTP host", plan.start_http, &services::http);
+  if (plan.start_credentials) {
+    add("credential store", plan.start_credentials, &services::credentials);
+  }
   add("volume manager", plan.start_volumes, &services::volumes);
   add("container runtime", plan.start_runtime, &services::runtime);
   add("client registry", plan.start_registry, &services::registry);
@@ -49,6 +54,12 @@ void supervisor_state::start_all() {
   add("artifact store", plan.start_store, &services::store);
   add("admission", plan.start_admission, &services::admission);
   add("Python sessions", plan.start_sessions, &services::sessions);
+  if (plan.start_ledger) {
+    add("ledger", plan.start_ledger, &services::ledger);
+  }
+  if (plan.start_approvals) {
+    add("approval store", plan.start_approvals, &services::approvals);
+  }
   if (plan.start_pool) {
     auto start_pool = [this] { return plan.start_pool(supervisor_actor{self}); };
     add("sandbox pool", start_pool, &services::pool);
@@ -172,9 +183,23 @@ void supervisor_state::stop_runtime() {
 
 void supervisor_state::stop_folders() {
   self->request(plan.services->get().volumes, folders_budget, stop_atom::value)
-      .then([this](caf::ok_atom) { enter(stage::over); },
+      .then([this](caf::ok_atom) { stop_ledger(); },
             [this](const caf::error& reason) {
               plan.env->log->error("{}", from_caf(reason, "remove the instance's folders").message);
+              stop_ledger();
+            });
+}
+
+void supervisor_state::stop_ledger() {
+  auto ledger = plan.services->get().ledger;
+  if (!ledger) {
+    enter(stage::over);
+    return;
+  }
+  self->request(ledger, ledger_budget, stop_atom::value)
+      .then([this](caf::ok_atom) { enter(stage::over); },
+            [this](const caf::error& reason) {
+              plan.env->log->error("{}", from_caf(reason, "store the last records").message);
               enter(stage::over);
             });
 }
@@ -246,7 +271,8 @@ make_sandbox_maker(caf::actor_system& system, const environment_ptr& env,
 
 run_starter make_run_starter(caf::actor_system& system, const environment_ptr& env,
                              const std::shared_ptr<service_directory>& services,
-                             const supervisor_actor& supervisor) {
+                             const supervisor_actor& supervisor, ledger_writer ledger) {
+  auto rates = std::make_shared<call_rates>();
   auto make_fresh = make_sandbox_maker(system, env, services, supervisor);
   auto make_sandbox = [services, make_fresh](bool booted_will_do) -> sandbox_actor {
     auto waiting = booted_will_do ? services->shelf->take() : sandbox_actor{};
@@ -255,14 +281,22 @@ run_starter make_run_starter(caf::actor_system& system, const environment_ptr& e
     }
     return waiting ? waiting : make_fresh();
   };
-  return [&system, env, services, make_sandbox](const run_request& request) -> invocation_actor {
+  return [=, &system](const run_request& request) -> invocation_actor {
     auto all = services->get();
-    return system.spawn(
-        invocation,
-        invocation_context{env, all.registry, all.library,
-                           current(services, &service_directory::services::sessions), make_sandbox,
-                           all.store, services->configured},
-        request);
+    invocation_context context{env,
+                               all.registry,
+                               all.library,
+                               current(services, &service_directory::services::sessions),
+                               make_sandbox,
+                               all.store,
+                               services->configured,
+                               ledger,
+                               {},
+                               rates};
+    if (all.approvals) {
+      context.approvals = current(services, &service_directory::services::approvals);
+    }
+    return system.spawn(invocation, std::move(context), request);
   };
 }
 

@@ -15,6 +15,7 @@
 #include "actors/environment.hpp"
 #include "actors/interfaces.hpp"
 #include "actors/io/io_thread.hpp"
+#include "actors/ledger.hpp"
 #include "actors/run_request.hpp"
 #include "actors/sandbox_pool.hpp"
 #include "protocol/server_config.hpp"
@@ -27,6 +28,8 @@ class service_directory {
 public:
   struct services {
     process_host_actor processes;
+    http_host_actor http;
+    credential_store_actor credentials; ///< null: there are no tokens
     volume_manager_actor volumes;
     container_runtime_actor runtime;
     client_registry_actor registry;
@@ -34,6 +37,8 @@ public:
     artifact_store_actor store;
     admission_actor admission;
     python_sessions_actor sessions;
+    ledger_actor ledger; ///< null where none is kept
+    approval_store_actor approvals;
     sandbox_pool_actor pool; ///< null where none is configured
   };
 
@@ -85,6 +90,9 @@ struct supervisor_plan {
   std::shared_ptr<service_directory> services;
   /// Each starts one actor anew; called in the order of the fields at start, alone at a restart.
   std::function<process_host_actor()> start_processes;
+  std::function<http_host_actor()> start_http;
+  /// Null: no tokens are kept.
+  std::function<credential_store_actor()> start_credentials;
   std::function<volume_manager_actor()> start_volumes;
   std::function<container_runtime_actor()> start_runtime;
   std::function<client_registry_actor()> start_registry;
@@ -92,6 +100,9 @@ struct supervisor_plan {
   std::function<artifact_store_actor()> start_store;
   std::function<admission_actor()> start_admission;
   std::function<python_sessions_actor()> start_sessions;
+  /// Null: there is none.
+  std::function<ledger_actor()> start_ledger;
+  std::function<approval_store_actor()> start_approvals;
   /// Null: no sandboxes are kept booted.
   std::function<sandbox_pool_actor(const supervisor_actor& supervisor)> start_pool;
   /// Tells the container driver that a stop has begun. Null: it isn't told.
@@ -126,6 +137,7 @@ struct supervisor_state {
   void stop_session(const mcp_session_actor& session);
   void stop_sandboxes();
   void stop_runtime();
+  void stop_ledger();
   void stop_folders();
   void advance_when_empty();
 
@@ -154,6 +166,6 @@ make_sandbox_maker(caf::actor_system& system, const environment_ptr& env,
 /// Makes invocations; their sandboxes come from the shelf while there are any.
 run_starter make_run_starter(caf::actor_system& system, const environment_ptr& env,
                              const std::shared_ptr<service_directory>& services,
-                             const supervisor_actor& supervisor);
+                             const supervisor_actor& supervisor, ledger_writer ledger = {});
 
 } // namespace bulkhead

@@ -6,7 +6,7 @@
 # As root:  makes the account "bulkhead", which has no password and no shell, and has every container run
 #           rootless as that account.
 # As a user: containers run rootless as yourself; sudo is asked for only when packages or sub-uids are missing.
-# --tests adds what deploy/test.sh needs: clang-format, clang-tidy, runsc, and Node where there is none.
+# --tests adds what deploy/test.sh needs: clang-format, clang-tidy, runsc, test suites, and Node where there is none.
 set -euo pipefail
 
 repo=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -67,8 +67,8 @@ Its libraries (CAF 0.17, podman 4.3) differ elsewhere. To try all the same: $0 -
 
 # --- 2 -------------------------------------------------------------------------------------------
 build_packages="g++ cmake ninja-build ccache libcaf-dev libboost-dev libboost-system-dev nlohmann-json3-dev libfmt-dev
-  libspdlog-dev libcli11-dev libexpected-dev libacl1-dev libsqlite3-dev libgtest-dev libyaml-cpp-dev
-  libtomlplusplus-dev libssl-dev python3"
+  libspdlog-dev libcli11-dev libexpected-dev libacl1-dev libsqlite3-dev libcurl4-openssl-dev libssl-dev libyaml-cpp-dev
+  libtomlplusplus-dev libre2-dev libgtest-dev python3"
 # uidmap: maps of sub-uids; catatonit: the init inside; slirp4netns: podman wants it even where no network is.
 runtime_packages="podman crun runc uidmap fuse-overlayfs catatonit acl slirp4netns mmdebstrap debian-archive-keyring
   util-linux ca-certificates"
@@ -88,7 +88,8 @@ privileged() {
 install_packages() {
   local wanted="$build_packages $runtime_packages" missing=() p
   if [ -n "$with_tests" ]; then
-    wanted="$wanted clang-format clang-tidy runsc"
+    # The last two are the JSON Schema test suite: of draft 7, and of 2020-12 too.
+    wanted="$wanted clang-format clang-tidy runsc json-schema-test-suite libtest-json-schema-acceptance-perl"
     # Node comes from elsewhere on many machines, and then npm with it.
     node_there || wanted="$wanted nodejs npm"
   fi

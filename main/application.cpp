@@ -15,11 +15,17 @@
 #include <fmt/format.h>
 
 #include "actors/admission.hpp"
+#include "actors/approval_store.hpp"
 #include "actors/artifact_store.hpp"
 #include "actors/client_registry.hpp"
 #include "actors/container_runtime.hpp"
+#include "actors/credential_store.hpp"
+#include "actors/http_client.hpp"
+#include "actors/http_host.hpp"
+#include "actors/ledger.hpp"
 #include "actors/process_host.hpp"
 #include "actors/python_sessions.hpp"
+#include "actors/runtime_cache.hpp"
 #include "actors/tool_library.hpp"
 #include "actors/volume_manager.hpp"
 #include "main/configuration.hpp"
@@ -97,25 +103,31 @@ application::application(const account& who, const settings& config, instance_lo
                          const std::string& instance)
     : lock_{std::move(lock)}, env_{make_environment(who, config, runtime_dir, instance)}, who_{who},
       io_{std::make_unique<io::io_thread>()}, services_{std::make_shared<service_directory>()},
-      failed_{std::make_shared<std::atomic<bool>>(false)} {
+      backlog_{std::make_shared<ledger_backlog>()}, failed_{std::make_shared<std::atomic<bool>>(
+                                                        false)} {
   read_configuration();
   services_->configured = configured_;
   io_->adopt_orphans();
   config_.add_message_types<caf::id_block::bulkhead>();
   config_.add_message_types<caf::id_block::bulkhead_handles>();
   config_.add_message_types<caf::id_block::bulkhead_process_host>();
+  config_.add_message_types<caf::id_block::bulkhead_http>();
   // Idle workers sleep instead of polling.
   config_.set("scheduler.policy", caf::atom("sharing"));
   config_.set("scheduler.max-threads", worker_count());
   // An actor with a full mailbox lets others have the worker now and then.
   config_.set("scheduler.max-throughput", messages_at_a_time);
+  if (config.ledger != ledger_mode::off) {
+    ledger_ = ledger_writer{current(services_, &service_directory::services::ledger), backlog_,
+                            config.ledger};
+  }
   system_ = std::make_unique<caf::actor_system>(config_);
   supervisor_ = system_->spawn(supervisor, make_plan(stop));
   caf::scoped_actor self{*system_};
   self->request(supervisor_, stop_budget, ensure_atom::value)
       .receive([](caf::ok_atom) {},
                [](const caf::error& reason) { throw std::runtime_error{caf::to_string(reason)}; });
-  starter_ = make_run_starter(*system_, env_, services_, supervisor_);
+  starter_ = make_run_starter(*system_, env_, services_, supervisor_, ledger_);
 }
 
 void application::read_configuration() {
@@ -155,6 +167,14 @@ supervisor_plan application::make_plan(stop_signal& stop) {
   plan.start_processes = [this]() -> process_host_actor {
     return system_->spawn(process_host, io_.get(), env_->bounds);
   };
+  plan.start_http = [this]() -> http_host_actor {
+    return system_->spawn(http_host, io_.get(), env_->variable);
+  };
+  // Its files are few and small, but a disk may make it wait.
+  plan.start_credentials = [this]() -> credential_store_actor {
+    return system_->spawn<caf::detached>(credential_store, env_,
+                                         current(services_, &service_directory::services::http));
+  };
   // It reads and writes files all the time, so it has a thread of its own.
   plan.start_volumes = [this]() -> volume_manager_actor {
     return system_->spawn<caf::detached>(volume_manager, env_);
@@ -172,15 +192,27 @@ supervisor_plan application::make_plan(stop_signal& stop) {
     }
   };
   plan.start_registry = [this]() -> client_registry_actor {
-    return system_->spawn(client_registry, env_, services_->get().processes, configured_->get());
+    return system_->spawn(
+        client_registry, env_, services_->get().processes,
+        mcp_http_services{current(services_, &service_directory::services::http),
+                          current(services_, &service_directory::services::credentials)},
+        configured_->get());
   };
   // Searches take processor time, so they don't take that of the workers.
   plan.start_library = [this]() -> tool_library_actor {
-    return system_->spawn<caf::detached>(tool_library);
+    return system_->spawn<caf::detached>(tool_library, env_, cache_folder(*env_) + "/documents");
   };
   // It waits for the disk.
   plan.start_store = [this]() -> artifact_store_actor {
     return system_->spawn<caf::detached>(artifact_store, env_);
+  };
+  if (env_->config.ledger != ledger_mode::off) {
+    plan.start_ledger = [this]() -> ledger_actor {
+      return system_->spawn<caf::detached>(bulkhead::ledger, env_, backlog_);
+    };
+  }
+  plan.start_approvals = [this]() -> approval_store_actor {
+    return system_->spawn<caf::detached>(approval_store, env_);
   };
   plan.start_admission = [this]() -> admission_actor { return system_->spawn(admission, env_); };
   plan.start_sessions = [this]() -> python_sessions_actor {
@@ -218,12 +250,16 @@ application::~application() {
                  });
     for (const auto& handle : {caf::actor_cast<caf::actor>(supervisor_),
                                caf::actor_cast<caf::actor>(services_->get().sessions),
+                               caf::actor_cast<caf::actor>(services_->get().ledger),
+                               caf::actor_cast<caf::actor>(services_->get().approvals),
                                caf::actor_cast<caf::actor>(services_->get().admission),
                                caf::actor_cast<caf::actor>(services_->get().store),
                                caf::actor_cast<caf::actor>(services_->get().library),
                                caf::actor_cast<caf::actor>(services_->get().registry),
                                caf::actor_cast<caf::actor>(services_->get().runtime),
                                caf::actor_cast<caf::actor>(services_->get().volumes),
+                               caf::actor_cast<caf::actor>(services_->get().credentials),
+                               caf::actor_cast<caf::actor>(services_->get().http),
                                caf::actor_cast<caf::actor>(services_->get().processes)}) {
       self->send_exit(handle, caf::exit_reason::kill);
     }

@@ -46,6 +46,7 @@ public:
   std::function<artifact_store_actor()> store() const {
     return current(services_, &service_directory::services::store);
   }
+  const ledger_writer& ledger() const { return ledger_; }
   std::function<python_sessions_actor()> sessions() const {
     return current(services_, &service_directory::services::sessions);
   }
@@ -74,6 +75,8 @@ private:
   caf::actor_system_config config_;
   std::unique_ptr<caf::actor_system> system_;
   std::shared_ptr<service_directory> services_;
+  ledger_writer ledger_; ///< records nothing where none is wanted
+  std::shared_ptr<ledger_backlog> backlog_;
   std::shared_ptr<std::atomic<bool>> failed_;
   int exit_status_ = 0;
   supervisor_actor supervisor_;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <sstream>
+#include <utility>
 #include <vector>
 
 #include <unistd.h>
@@ -30,6 +31,10 @@ constexpr const char* examples = R"(Examples:
   bulkhead run --server files job.py    let the code call the MCP server "files"
   bulkhead doctor                       what is enforced on this machine, and what to do
   bulkhead servers --tools              which MCP servers and tools were found
+  bulkhead servers --stubs files        the tools of one as Python type stubs
+  bulkhead approve github/delete_repo   allow a tool that policy wants a person's yes for
+  bulkhead ledger --calls --since 2h    which tools were called, and how that ended
+  bulkhead login issues                 log in to the MCP server "issues" by OAuth
   bulkhead servers import claude-code   take over the servers that Claude Code has, after asking
   bulkhead image build                  make the sandbox image from Debian packages
   bulkhead image build --profile data   the one with numpy, pandas, matplotlib and more
@@ -62,6 +67,89 @@ CLI::App* add_run(CLI::App& app, command_line& result) {
       ->type_name("SECONDS");
   run->add_flag("--json", result.json, "Print the run as JSON instead of its output");
   return run;
+}
+
+CLI::App* add_ledger(CLI::App& app, command_line& result) {
+  auto* ledger = app.add_subcommand("ledger", "Show what ran and which tools were called");
+  auto& query = result.records;
+  query.limit = 0;
+  auto* runs = ledger->add_flag("--runs", "The runs (the default)");
+  ledger->add_flag("--calls", query.calls, "The tool calls, denied ones too")->excludes(runs);
+  ledger->add_option("--server", query.server, "Only with servers of this name")->type_name("GLOB");
+  ledger->add_option("--tool", query.tool, "Only with tools of this name")->type_name("GLOB");
+  ledger
+      ->add_option("--outcome", query.outcome,
+                   "Only those that ended so: success, error, timeout, denied, tool_error, …")
+      ->type_name("NAME");
+  ledger->add_option("--since", result.since, "Only later ones: 90s, 30m, 2h, 7d, or a date (UTC)")
+      ->type_name("TIME");
+  ledger->add_option("--run", query.run, "Only of the run with this id, or beginning of one")
+      ->type_name("ID");
+  ledger->add_option("--limit", query.limit, "At most so many, the newest (default: 100)")
+      ->check(CLI::PositiveNumber)
+      ->type_name("N");
+  auto* csv = ledger->add_flag("--csv", result.csv, "As CSV");
+  ledger->add_flag("--json", result.json, "As JSON")->excludes(csv);
+  ledger
+      ->add_option("--export", result.export_file,
+                   "Write them, all unless --limit is given, to a new file, as CSV if its name "
+                   "ends in .csv, else as JSON")
+      ->type_name("FILE");
+  return ledger;
+}
+
+CLI::App* add_approve(CLI::App& app, command_line& result) {
+  auto* approve = app.add_subcommand(
+      "approve", "Allow a tool that policy wants a person's yes for, as it is defined now");
+  auto* tool = approve->add_option("TOOL", result.tool, "SERVER/TOOL; with --revoke a pattern");
+  auto* list = approve->add_flag("--list", result.list, "Show what is approved");
+  approve->add_flag("--revoke", result.revoke, "Take an approval back")->excludes(list);
+  tool->excludes(list);
+  approve->callback([&result] {
+    if (!result.list && result.tool.empty()) {
+      throw CLI::RequiredError("TOOL");
+    }
+  });
+  return approve;
+}
+
+CLI::App* add_login(CLI::App& app, command_line& result) {
+  auto* login = app.add_subcommand("login", "Log in to an MCP server that wants it (OAuth)");
+  login->add_option("SERVER", result.server, "Its name, or its URL")->required();
+  login->add_flag("!--no-browser", result.browser, "Only print the page to open");
+  login->add_option("--scope", result.scope, "What to ask for, parted by spaces")
+      ->type_name("SCOPES");
+  login
+      ->add_option("--client-id", result.client_id,
+                   "A client that was registered by hand; its secret, if it has one, comes from "
+                   "the variable BULKHEAD_CLIENT_SECRET")
+      ->type_name("ID");
+  login
+      ->add_option("--client-document", result.client_document,
+                   "The https URL of a client-id metadata document to go by")
+      ->type_name("URL");
+  login
+      ->add_option("--callback-port", result.callback_port,
+                   "The port on 127.0.0.1 for the browser's answer (default: any)")
+      ->type_name("PORT");
+  login
+      ->add_option_function<std::uint32_t>(
+          "--timeout",
+          [&result](std::uint32_t seconds) {
+            result.login_timeout = std::chrono::seconds{seconds};
+          },
+          "Seconds to wait for the browser (default: 300)")
+      ->check(CLI::Range(1, 3600))
+      ->type_name("SECONDS");
+  login->add_flag("--private-network", result.private_network,
+                  "Servers that the server names may be in a private network");
+  return login;
+}
+
+CLI::App* add_logout(CLI::App& app, command_line& result) {
+  auto* logout = app.add_subcommand("logout", "Forget the login to an MCP server");
+  logout->add_option("SERVER", result.server, "Its name, or its URL")->required();
+  return logout;
 }
 
 constexpr const char* import_help = R"(
@@ -116,6 +204,17 @@ CLI::App* add_build(CLI::App& image, command_line& result) {
   return build;
 }
 
+/// For tests: not in the help.
+CLI::App* add_conformance_server(CLI::App& app, command_line& result) {
+  using access = command_line::http_access;
+  auto* server = app.add_subcommand("conformance-server", "MCP over HTTP on loopback, for tests");
+  server->group("");
+  server->add_option("--port", result.port, "0: one that is free");
+  server->add_flag_callback("--fixtures", [&result] { result.access = access::fixtures; });
+  server->add_flag_callback("--no-runs", [&result] { result.access = access::no_runs; });
+  return server;
+}
+
 } // namespace
 
 command_line parse_command_line(int argc, char** argv, int out) {
@@ -137,16 +236,30 @@ command_line parse_command_line(int argc, char** argv, int out) {
   auto* servers =
       app.add_subcommand("servers", "Show the MCP servers found, from where, and errors");
   servers->add_flag("--tools", result.tools, "Start each server and list its tools");
+  servers->add_flag("--stubs", result.stubs,
+                    "Start them and print their tools as Python type stubs (.pyi)");
+  servers->add_option("NAME", result.only_server, "Only this server");
   servers->add_flag("--json", result.json, "As JSON");
   servers->require_subcommand(0, 1);
   auto* import = add_import(*servers, result);
 
+  auto* login = add_login(app, result);
+  auto* logout = add_logout(app, result);
+
+  auto* ledger = add_ledger(app, result);
+  auto* approve = add_approve(app, result);
   auto* image = app.add_subcommand("image", "The sandbox image");
   image->require_subcommand(1);
   auto* build = add_build(*image, result);
 
+  auto* conformance_server = add_conformance_server(app, result);
+  auto* conformance_client =
+      app.add_subcommand("conformance-client", "Drives a server of MCP's conformance suite");
+  conformance_client->group("");
+  conformance_client->add_option("url", result.server)->required();
+
   // A command's help takes its parent's footer otherwise.
-  for (auto* command : {run, doctor, servers, image, build}) {
+  for (auto* command : {run, doctor, servers, ledger, approve, login, logout, image, build}) {
     command->footer("");
   }
   import->footer(import_help);
@@ -161,12 +274,24 @@ command_line parse_command_line(int argc, char** argv, int out) {
     std::exit(write_answer(out, help.str(), status == 0 ? 0 : 2));
   }
   using verb = command_line::verb;
-  result.what = run->parsed()       ? verb::run
-                : doctor->parsed()  ? verb::doctor
-                : import->parsed()  ? verb::servers_import
-                : servers->parsed() ? verb::servers
-                : image->parsed()   ? verb::image_build
-                                    : verb::stdio;
+  const std::pair<const CLI::App*, verb> commands[] = {
+      {run, verb::run},
+      {doctor, verb::doctor},
+      {servers, verb::servers},
+      {import, verb::servers_import},
+      {ledger, verb::ledger},
+      {approve, verb::approve},
+      {login, verb::login},
+      {logout, verb::logout},
+      {image, verb::image_build},
+      {conformance_server, verb::conformance_server},
+      {conformance_client, verb::conformance_client},
+  };
+  for (const auto& [command, what] : commands) {
+    if (command->parsed()) {
+      result.what = what;
+    }
+  }
   return result;
 }
 

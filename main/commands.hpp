@@ -13,6 +13,15 @@ namespace bulkhead {
 /// The stdio server: until the client closes its end, or a signal.
 int serve_stdio(application& app, stop_signal& stop, int in, int out);
 
+/// `conformance-server`, for tests: MCP over HTTP on loopback until whoever started it closes its
+/// end, or a signal. Prints its URL, then the token it wants, a line each.
+int serve_conformance(application& app, stop_signal& stop, const command_line& line, int in,
+                      int out);
+
+/// `conformance-client`, for tests: does what a scenario of the conformance suite's wants of a
+/// client (MCP_CONFORMANCE_CONTEXT). 0 when every request was answered.
+int drive_conformance(application& app, stop_signal& stop, const command_line& line);
+
 /// `run`: `code` was read before root was given up. Output comes as it is written. The status is
 /// the code's own; 124 for a timeout, 125 when no sandbox could be had, 130 when interrupted, 137
 /// out of memory.
@@ -26,6 +35,22 @@ int run_doctor(application& app, stop_signal& stop, const command_line& line, in
 /// `servers`: 0 unless the configuration has errors or a server that was asked failed. 130 when
 /// interrupted.
 int show_servers(application& app, stop_signal& stop, const command_line& line, int out);
+
+/// `ledger`: reads the file alone; nothing is started.
+int show_ledger(const command_line& line, const settings& config, int out);
+
+/// `approve --list` and `approve --revoke`: the same.
+int show_approvals(const command_line& line, const settings& config, int out);
+
+/// `approve SERVER/TOOL`: starts the server to see how the tool is defined. 130 when interrupted.
+int approve_tool(application& app, stop_signal& stop, const command_line& line, int out);
+
+/// `login`: gets tokens for a server by OAuth, and keeps them. 0 when it is done, 130 when
+/// interrupted, else 1.
+int log_in_to_server(application& app, stop_signal& stop, const command_line& line, int out);
+
+/// `logout`: forgets them, and has the authorization server forget them.
+int log_out_of_server(application& app, stop_signal& stop, const command_line& line, int out);
 
 /// `image build`: becomes the builder; comes back only with an error. Its scripts go to a folder
 /// below `runtime_dir`.

@@ -144,6 +144,12 @@ int run_command(const command_line& line, const settings& config, const account&
     auto runtime_dir = make_runtime_dir(who);
     return runtime_dir ? build_image(line, config, *runtime_dir) : refuse(runtime_dir.error());
   }
+  if (line.what == verb::ledger) {
+    return show_ledger(line, config, fds.out);
+  }
+  if (line.what == verb::approve && (line.list || line.revoke)) {
+    return show_approvals(line, config, fds.out);
+  }
   if (line.what == verb::servers_import) {
     return import_servers(*early.import, line, config, who, own_executable(), fds.in, fds.out);
   }
@@ -162,8 +168,18 @@ int run_command(const command_line& line, const settings& config, const account&
       return run_file(**app, stop, line, std::move(early.code), fds.out);
     case verb::doctor:
       return run_doctor(**app, stop, line, fds.out);
+    case verb::approve:
+      return approve_tool(**app, stop, line, fds.out);
     case verb::servers:
       return show_servers(**app, stop, line, fds.out);
+    case verb::login:
+      return log_in_to_server(**app, stop, line, fds.out);
+    case verb::logout:
+      return log_out_of_server(**app, stop, line, fds.out);
+    case verb::conformance_client:
+      return drive_conformance(**app, stop, line);
+    case verb::conformance_server:
+      return serve_conformance(**app, stop, line, fds.in, fds.out);
     default:
       return serve_stdio(**app, stop, fds.in, fds.out);
     }

@@ -77,8 +77,13 @@ expected<std::vector<std::string>> resolve_servers(const server_catalogue& catal
 run_answer wait_for_answer(application& app, stop_signal& stop, const run_request& request) {
   auto run = app.starter()(request);
   auto answer = std::make_shared<run_answer>();
-  // Starting a container has its own budget, so this is for a run that never answers.
+  // Starting a container has its own budget, and so have servers, so this is for a run that never
+  // answers.
   auto longest = request.timeout + 5min;
+  for (const auto& server : request.servers) {
+    const auto* entry = app.catalogue()->find(server);
+    longest += entry == nullptr ? 0ms : entry->start_timeout + entry->call_timeout;
+  }
   auto watcher =
       app.system().spawn([=, &stop, output = request.output](caf::event_based_actor* self) {
         self->request(run, longest, run_atom::value)
@@ -154,7 +159,10 @@ int run_file(application& app, stop_signal& stop, const command_line& line, std:
   request.id = app.env()->new_handle();
   request.code = std::move(code);
   request.servers = std::move(*servers);
+  request.client = "bulkhead run";
+  request.client_version = BULKHEAD_VERSION;
   request.timeout = line.timeout.value_or(app.env()->config.timeout);
+  request.patient = true;
   auto lost = std::make_shared<std::atomic<int>>(0);
   if (!line.json) {
     request.output = app.system().spawn<caf::detached>(console, out, lost);

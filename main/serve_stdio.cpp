@@ -25,8 +25,11 @@ int serve_stdio(application& app, stop_signal& stop, int in, int out) {
     write_all(STDERR_FILENO, fmt::format(greeting, self, self));
   }
   auto services = app.services();
-  session_context context{app.env(),       services.admission, app.sessions(),
-                          app.catalogue(), app.starter(),      app.store()};
+  session_context context{app.env(),      services.admission,
+                          app.sessions(), [&app] { return app.catalogue(); },
+                          app.starter(),  app.store()};
+  context.only_client = true;
+  context.ledger = app.ledger();
   context.configured = app.configured();
   app.watch_configuration();
   front_end_actor front_end = app.system().spawn(

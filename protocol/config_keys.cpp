@@ -23,16 +23,18 @@ const names top_keys = {"mcpServers", "servers", "policy", "import"};
 const names foreign_top_keys = {"$schema", "inputs",  "globalShortcut", "preferences",
                                 "theme",   "version", "name",           "description"};
 
-const names entry_keys = {"command",     "args",         "env",         "cwd",     "disabled",
-                          "description", "startTimeout", "callTimeout", "type",    "url",
-                          "headers",     "httpUrl",      "serverUrl",   "envFile", "envFileSha256",
-                          "envVars",     "includeTools", "excludeTools"};
+const names entry_keys = {"command",      "args",         "env",           "cwd",
+                          "disabled",     "description",  "startTimeout",  "callTimeout",
+                          "type",         "url",          "headers",       "httpUrl",
+                          "serverUrl",    "envFile",      "envFileSha256", "envVars",
+                          "includeTools", "excludeTools", "roots",         "maxConcurrentCalls",
+                          "oauth"};
 /// Without these an entry isn't what its author meant to start.
 const names vital_keys = {"command", "args", "env", "cwd", "disabled", "url", "headers"};
-const names foreign_entry_keys = {"autoApprove", "alwaysAllow", "autoStart", "fromGalleryId",
-                                  "gallery",     "icon",        "trust",     "transport",
-                                  "name",        "title",       "version",   "note",
-                                  "comment",     "dev",         "oauth",     "transportType"};
+const names foreign_entry_keys = {"autoApprove", "alwaysAllow", "autoStart",    "fromGalleryId",
+                                  "gallery",     "icon",        "trust",        "transport",
+                                  "name",        "title",       "version",      "note",
+                                  "comment",     "dev",         "transportType"};
 
 struct synonym {
   std::string_view key;
@@ -47,9 +49,9 @@ constexpr std::array synonyms = {
 
 /// Is `name`, in lower case, about what may be used?
 bool mentions_rights(std::string_view name) {
-  static const names words = {"policy",    "allow",     "deny",   "denied",
-                              "block",     "exclude",   "forbid", "permission",
-                              "whitelist", "blacklist", "filter", "disabledtool"};
+  static const names words = {"policy",  "allow",        "deny",       "denied",    "block",
+                              "exclude", "forbid",       "permission", "whitelist", "blacklist",
+                              "filter",  "disabledtool", "readonly",   "confirm"};
   return std::any_of(words.begin(), words.end(),
                      [&](auto word) { return name.find(word) != std::string_view::npos; });
 }
@@ -94,6 +96,13 @@ std::string did_you_mean(std::string_view likely) {
   return likely.empty() ? std::string{} : fmt::format("; did you mean \"{}\"?", likely);
 }
 
+bool belongs_in_policy(std::string_view key) {
+  static const names policy_keys = {"allow",   "deny",     "denied",      "readOnly",
+                                    "confirm", "limits",   "callsPerRun", "callsPerMinute",
+                                    "perTool", "readonly", "allowed"};
+  return holds(policy_keys, key);
+}
+
 top_key classify_top_key(std::string_view key) {
   if (holds(top_keys, key)) {
     return top_key::read;
@@ -106,8 +115,9 @@ top_key classify_top_key(std::string_view key) {
   bool near = edit_distance(name, "policy", 2) <= 2 || edit_distance(name, "policies", 2) <= 2;
   // "policy" can be written with letters that only look like these.
   bool plain = std::all_of(key.begin(), key.end(), [](char c) { return c > 0x20 && c < 0x7f; });
-  return near || !plain || name == "rules" || mentions_rights(name) ? top_key::policy_mistake
-                                                                    : top_key::other;
+  return near || !plain || name == "rules" || belongs_in_policy(key) || mentions_rights(name)
+             ? top_key::policy_mistake
+             : top_key::other;
 }
 
 key_findings judge_top_keys(const std::vector<std::string>& keys) {

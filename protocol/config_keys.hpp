@@ -23,6 +23,9 @@ enum class top_key { read, policy_mistake, other };
 /// understood (a misspelled `policy`; `allow` or `deny` outside of it), or another?
 top_key classify_top_key(std::string_view key);
 
+/// Is it one that a policy may have, which has no meaning outside?
+bool belongs_in_policy(std::string_view key);
+
 /// Judges the top-level keys of a file that are `top_key::other`, those of well-known hosts left
 /// out.
 key_findings judge_top_keys(const std::vector<std::string>& keys);

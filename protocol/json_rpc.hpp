@@ -20,6 +20,7 @@ inline constexpr int method_not_found = -32601;
 inline constexpr int invalid_params = -32602;
 inline constexpr int internal_error = -32603;
 inline constexpr int resource_not_found = -32002;           // legacy era only
+inline constexpr int url_elicitation_required = -32042;     // 2025-11-25 only
 inline constexpr int header_mismatch = -32020;              // modern era
 inline constexpr int missing_client_capability = -32021;    // modern era
 inline constexpr int unsupported_protocol_version = -32022; // modern era

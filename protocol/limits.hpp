@@ -40,6 +40,15 @@ struct limits {
   /// Results and documents held for one run that its code hasn't read, with its calls' arguments,
   /// in bytes; a call whose result finds no room fails. As much again is for copies on their way.
   std::size_t run_memory = 64 * mebibyte;
+  /// Calls that wait for a place at one upstream server; one more is refused as overloaded.
+  std::uint32_t calls_waiting = 256;
+  /// What a server asks of the client in the middle of a call, and its answer, in bytes each.
+  std::size_t question = mebibyte;
+  /// How many questions a call may ask, and how often a modern server may ask for more input.
+  std::uint32_t call_questions = 32;
+  std::uint32_t input_rounds = 10;
+  /// How long the clock of a run stands still in all while its client is asked.
+  std::chrono::seconds question_time{300};
   /// Runs that wait for admission; one more is refused as overloaded.
   std::uint32_t admission_queue = 64;
   /// What an answer shows of one stream (head and tail together), in bytes.

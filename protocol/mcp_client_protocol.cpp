@@ -22,14 +22,12 @@ constexpr std::array<std::string_view, 5> legacy_revisions = {
 constexpr std::string_view client_info =
     R"({"name":"bulkhead","version":")" BULKHEAD_VERSION R"("})";
 
-/// What every modern request carries (2026-07-28, "Request metadata").
-const std::string& modern_meta() {
-  static const std::string text =
-      fmt::format(R"("_meta":{{"io.modelcontextprotocol/protocolVersion":"{}",)"
-                  R"("io.modelcontextprotocol/clientCapabilities":{{}},)"
-                  R"("io.modelcontextprotocol/clientInfo":{}}})",
-                  modern_revision, client_info);
-  return text;
+/// What every modern request carries (2026-07-28, "Request metadata"), as members of `_meta`.
+std::string modern_meta(const client_abilities& abilities) {
+  return fmt::format(R"("io.modelcontextprotocol/protocolVersion":"{}",)"
+                     R"("io.modelcontextprotocol/clientCapabilities":{},)"
+                     R"("io.modelcontextprotocol/clientInfo":{})",
+                     modern_revision, to_json(abilities), client_info);
 }
 
 /// A tree of scanned text; discarded if it holds a number that no double can.
@@ -46,9 +44,9 @@ const json& member(const json& object, const char* key) {
   return found == object.end() ? none : *found;
 }
 
-std::string text_member(const json& object, const char* key) {
+std::string text_member(const json& object, const char* key, std::size_t most = 128) {
   const auto& value = member(object, key);
-  return value.is_string() ? printable(value.get_ref<const std::string&>(), 128) : std::string{};
+  return value.is_string() ? printable(value.get_ref<const std::string&>(), most) : std::string{};
 }
 
 bool names(const json& revisions, std::string_view revision) {
@@ -63,24 +61,61 @@ identity identity_of(const json& info, const json& capabilities, std::string_vie
           std::string{revision}, capabilities.is_object() && capabilities.contains("tools")};
 }
 
-} // namespace
-
-std::string encode_discover(std::uint64_t id) {
-  return encode_request(std::to_string(id), "server/discover", "{" + modern_meta() + "}");
+/// What a call that is made again carries besides (2026-07-28, "Multi Round-Trip Requests").
+void append_input(std::string& line, const call_details& details) {
+  std::string_view before = R"(,"inputResponses":{)";
+  for (const auto& [key, result] : details.responses) {
+    line += before;
+    before = ",";
+    append_json_string(line, key);
+    line += ':';
+    append_json_line(line, result);
+  }
+  line += details.responses.empty() ? "" : "}";
+  if (!details.state.empty()) {
+    line += R"(,"requestState":)";
+    line += details.state;
+  }
 }
 
-std::string encode_initialize(std::uint64_t id) {
+/// The capabilities or pages that an error names as missing.
+std::string needs_of(std::int64_t code, const json& data) {
+  std::string needs;
+  if (code == rpc_code::missing_client_capability) {
+    const auto& required = member(data, "requiredCapabilities");
+    for (auto each = required.begin(); required.is_object() && each != required.end(); ++each) {
+      needs += (needs.empty() ? "" : ", ") + each.key();
+    }
+    return printable("a client with " + (needs.empty() ? "more capabilities" : needs), 256);
+  }
+  if (code == rpc_code::url_elicitation_required) {
+    const auto& pages = member(data, "elicitations");
+    auto url = pages.is_array() && !pages.empty() ? text_member(pages[0], "url", 2048) : "";
+    return "somebody to open " + (url.empty() ? "a page" : url);
+  }
+  return {};
+}
+
+} // namespace
+
+std::string encode_discover(std::uint64_t id, const client_abilities& abilities) {
+  return encode_request(std::to_string(id), "server/discover",
+                        fmt::format(R"({{"_meta":{{{}}}}})", modern_meta(abilities)));
+}
+
+std::string encode_initialize(std::uint64_t id, const client_abilities& abilities) {
   return encode_request(std::to_string(id), "initialize",
-                        fmt::format(R"({{"protocolVersion":"{}","capabilities":{{}},)"
+                        fmt::format(R"({{"protocolVersion":"{}","capabilities":{},)"
                                     R"("clientInfo":{}}})",
-                                    latest_legacy_revision, client_info));
+                                    latest_legacy_revision, to_json(abilities), client_info));
 }
 
 std::string encode_initialized() {
   return encode_notification("notifications/initialized", {});
 }
 
-std::string encode_list(std::uint64_t id, era generation, std::string_view cursor) {
+std::string encode_list(std::uint64_t id, era generation, std::string_view cursor,
+                        const client_abilities& abilities) {
   std::string params = "{";
   if (!cursor.empty()) {
     params += R"("cursor":)";
@@ -88,24 +123,28 @@ std::string encode_list(std::uint64_t id, era generation, std::string_view curso
   }
   if (generation == era::modern) {
     params += cursor.empty() ? "" : ",";
-    params += modern_meta();
+    params += fmt::format(R"("_meta":{{{}}})", modern_meta(abilities));
   }
   return encode_request(std::to_string(id), "tools/list", params + "}");
 }
 
 std::string encode_call(std::uint64_t id, era generation, std::string_view tool,
-                        std::string_view arguments) {
+                        std::string_view arguments, const call_details& details) {
   // Built in one go: arguments may be large.
   std::string line;
-  line.reserve(arguments.size() + tool.size() + 384);
+  line.reserve(arguments.size() + tool.size() + 512);
   fmt::format_to(std::back_inserter(line),
                  R"({{"jsonrpc":"2.0","id":{},"method":"tools/call","params":{{"name":)", id);
   append_json_string(line, tool);
   line += R"(,"arguments":)";
   append_json_line(line, arguments);
-  if (generation == era::modern) {
-    line += ",";
-    line += modern_meta();
+  append_input(line, details);
+  std::string meta = generation == era::modern ? modern_meta(details.abilities) : std::string{};
+  if (details.progress) {
+    meta += fmt::format(R"({}"progressToken":{})", meta.empty() ? "" : ",", id);
+  }
+  if (!meta.empty()) {
+    fmt::format_to(std::back_inserter(line), R"(,"_meta":{{{}}})", meta);
   }
   return line += "}}\n";
 }
@@ -116,16 +155,16 @@ std::string encode_cancelled(std::uint64_t id, std::string_view reason) {
       fmt::format(R"({{"requestId":{},"reason":{}}})", id, json_quote(reason)));
 }
 
-std::string answer_request(const rpc_message& request) {
+std::string answer_request(const rpc_message& request, const std::vector<std::string>& roots) {
   if (request.method == "ping") {
     return encode_result(request.id, "{}");
   }
-  if (request.method == "roots/list") {
-    return encode_result(request.id, R"({"roots":[]})");
+  if (request.method == "roots/list" && !roots.empty()) {
+    return encode_result(request.id, roots_result(roots));
   }
   return encode_error(
       request.id, rpc_code::method_not_found,
-      fmt::format("Bulkhead offers its servers no \"{}\"", printable(request.method, 128)));
+      fmt::format("Bulkhead offers this server no \"{}\"", printable(request.method, 128)));
 }
 
 std::optional<std::uint64_t> response_id(std::string_view id) {
@@ -191,6 +230,7 @@ failure read_failure(std::string_view error) {
   if (message.is_string()) {
     result.message = printable(message.get_ref<const std::string&>(), 1024);
   }
+  result.needs = needs_of(result.code, member(tree, "data"));
   return result;
 }
 
@@ -201,22 +241,6 @@ bool tells_unknown_tool(const failure& reason, std::string_view tool) {
     return true;
   }
   return says("tool") && says("not found") && says(lower_case(tool));
-}
-
-expected<void> check_call_result(era generation, std::string_view result) {
-  if (!is_json_object(result)) {
-    return fail(errc::server_failed, "the result is no JSON object");
-  }
-  // The cheap search spares nearly every result a second scan.
-  if (generation == era::modern && result.find("input_required") != std::string_view::npos) {
-    auto outline = scan_json(result, {result.size()});
-    if (outline && decode_json_string(outline->find("resultType")) == "input_required") {
-      return fail(errc::server_failed,
-                  "the tool asks for more input from a person or a model (elicitation, sampling or "
-                  "roots), which Bulkhead doesn't offer");
-    }
-  }
-  return {};
 }
 
 std::optional<std::chrono::milliseconds> read_time_to_live(std::string_view result) {

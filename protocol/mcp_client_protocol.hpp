@@ -5,9 +5,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "protocol/client_abilities.hpp"
 #include "protocol/error.hpp"
 #include "protocol/json_rpc.hpp"
+#include "protocol/upstream_questions.hpp"
 
 /// The client's side of MCP: what is asked of an upstream server, and how its answers are read.
 /// Whatever comes from a server is untrusted; texts taken from it are cut and made printable.
@@ -32,22 +35,35 @@ struct identity {
 
 // Requests and notifications, each one line with its newline.
 
-std::string encode_discover(std::uint64_t id);
-std::string encode_initialize(std::uint64_t id);
+// `abilities` is what servers may ask of the client: legacy ones are told once, modern ones with
+// each request.
+
+std::string encode_discover(std::uint64_t id, const client_abilities& abilities = {});
+std::string encode_initialize(std::uint64_t id, const client_abilities& abilities = {});
 std::string encode_initialized();
 
 /// `cursor` is empty for the first page.
-std::string encode_list(std::uint64_t id, era generation, std::string_view cursor);
+std::string encode_list(std::uint64_t id, era generation, std::string_view cursor,
+                        const client_abilities& abilities = {});
+
+/// What a call has besides its tool and arguments.
+struct call_details {
+  client_abilities abilities;
+  bool progress = false;                 ///< asked for, with the request's id as token
+  std::vector<input_response> responses; ///< when it is made again, with the input it required
+  std::string state;                     ///< JSON text, then; empty when there was none
+};
 
 /// `arguments` is a scanned JSON object.
 std::string encode_call(std::uint64_t id, era generation, std::string_view tool,
-                        std::string_view arguments);
+                        std::string_view arguments, const call_details& details = {});
 
 std::string encode_cancelled(std::uint64_t id, std::string_view reason);
 
-/// The answer to a request of the server: pings are answered and the list of roots is empty;
-/// nothing else is offered (sampling and elicitation aren't declared).
-std::string answer_request(const rpc_message& request);
+/// The answer to a request of the server that isn't for the client behind (see `is_for_client`):
+/// pings are answered, and roots are listed if there are any, file:// URIs; nothing else is
+/// offered.
+std::string answer_request(const rpc_message& request, const std::vector<std::string>& roots = {});
 
 /// The number of an id that is a plain integer, as ours are.
 std::optional<std::uint64_t> response_id(std::string_view id);
@@ -64,6 +80,8 @@ expected<identity> read_initialize(std::string_view result);
 struct failure {
   std::int64_t code = 0;
   std::string message;
+  /// What the call needs and its client can't do or hasn't done, for people; empty for others.
+  std::string needs{};
   friend bool operator==(const failure&, const failure&) = default;
 };
 
@@ -72,10 +90,6 @@ failure read_failure(std::string_view error);
 /// Does the server say that it has no such tool? Servers use various codes for it, so the text
 /// decides.
 bool tells_unknown_tool(const failure& reason, std::string_view tool);
-
-/// Checks that a scanned `tools/call` result is one that can be handed on: an object that doesn't
-/// ask for more input. Errors: server_failed; the text is the end of a sentence about the call.
-expected<void> check_call_result(era generation, std::string_view result);
 
 /// How long a modern list stays fresh (`ttlMs`), kept between 30 seconds and an hour: a tool list
 /// is asked for with each run, so that "don't cache" would double the traffic. Nothing: no such

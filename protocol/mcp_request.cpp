@@ -140,6 +140,15 @@ std::optional<log_severity> severity_from_string(std::string_view name) {
   return static_cast<log_severity>(known - severities.begin());
 }
 
+json_outline outline_of_part(std::string_view json) {
+  constexpr std::size_t unbounded = static_cast<std::size_t>(-1);
+  if (!is_json_object(json)) {
+    return {};
+  }
+  auto outline = scan_json(json, {unbounded, unbounded, unbounded});
+  return outline ? std::move(*outline) : json_outline{};
+}
+
 std::string_view mcp_request::find(std::string_view name) const {
   auto value = params.find(name);
   return value == "null" ? std::string_view{} : value;
@@ -178,6 +187,7 @@ tl::expected<mcp_request, rpc_refusal> read_mcp_request(const rpc_message& messa
     if (!sound) {
       return tl::unexpected<rpc_refusal>(std::move(sound.error()));
     }
+    request.abilities = meta.find(capabilities_key);
   }
   if (auto sound = read_progress_token(meta, request); !sound) {
     return tl::unexpected<rpc_refusal>(std::move(sound.error()));

@@ -47,12 +47,16 @@ struct rpc_refusal {
   friend bool operator==(const rpc_refusal&, const rpc_refusal&) = default;
 };
 
+/// The outline of a part of a message, which has been scanned with it; empty for what is no object.
+json_outline outline_of_part(std::string_view json);
+
 /// A request's params and what its `_meta` says. The views point into the message's text.
 struct mcp_request {
   bool modern = false;
   json_outline params;
   std::string progress_token;            ///< JSON text, e.g. `0` or `"a"`; empty: none given
   std::optional<log_severity> log_level; ///< modern: logs wanted for this request
+  std::string_view abilities;            ///< modern: the client's capabilities, a JSON object
 
   /// The JSON text of the argument `name`; empty when absent or null.
   std::string_view find(std::string_view name) const;

@@ -2,27 +2,47 @@
 
 #include <fmt/format.h>
 
+#include "protocol/base64.hpp"
 #include "protocol/json_text.hpp"
 #include "protocol/policy.hpp"
 #include "protocol/resource_contents.hpp"
+#include "protocol/run_python.hpp"
 
 namespace bulkhead {
 
 namespace {
 
-/// Shown to people and, by some hosts, to the model; at most 500 bytes.
+/// Shown to people and, by some hosts, to the model, beside the tool's description: it doesn't say
+/// that again.
 constexpr std::string_view instructions =
-    "Bulkhead runs Python in a locked-down container and lets that code call the user's MCP "
-    "servers "
-    "(tool run_python). Prefer one run that does several calls and filters their results over many "
-    "small runs. Read the resource bulkhead://capabilities for the helpers and the servers there "
-    "are.";
+    "Bulkhead runs Python that calls the user's MCP servers (tool run_python). The resource "
+    "bulkhead://capabilities tells which servers and helpers there are.";
 
 constexpr std::string_view server_info =
     R"({"name":"bulkhead","title":"Bulkhead","version":")" BULKHEAD_VERSION R"("})";
 
-// No list ever changes while the process lives, so listChanged is not declared.
-constexpr std::string_view capabilities = R"({"logging":{},"resources":{},"tools":{}})";
+/// A wall with four windows.
+constexpr std::string_view icon =
+    R"(<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24">)"
+    R"(<path fill="#456" d="M3 3h18v18H3z"/>)"
+    R"(<path fill="#fff" d="M7 7h4v4H7zm6 0h4v4h-4zM7 13h4v4H7zm6 0h4v4h-4z"/></svg>)";
+
+/// As it is told once, to clients that show it to people.
+std::string server_info_in_full() {
+  return fmt::format(R"({{"name":"bulkhead","title":"Bulkhead","version":"{}",)"
+                     R"("description":"Runs Python in a locked-down container and lets it call )"
+                     R"(MCP servers","icons":[{{"src":"data:image/svg+xml;base64,{}",)"
+                     R"("mimeType":"image/svg+xml","sizes":["any"]}}]}})",
+                     BULKHEAD_VERSION, encode_base64(icon));
+}
+
+std::string capabilities(const changing_lists& lists) {
+  auto changed = [](bool yes) { return yes ? R"("listChanged":true)" : ""; };
+  return fmt::format(R"({{"completions":{{}},"logging":{{}},"prompts":{{{}}},)"
+                     R"("resources":{{"subscribe":true{}{}}},"tools":{{{}}}}})",
+                     changed(lists.prompts), lists.resources ? "," : "", changed(lists.resources),
+                     changed(lists.tools));
+}
 
 constexpr std::uint64_t hour_ms = 3'600'000;
 constexpr std::uint64_t minute_ms = 60'000;
@@ -31,7 +51,8 @@ enum class cache_scope : std::uint8_t { none, shared, personal };
 
 /// Closes a result object whose members so far are `members` (JSON, without braces), adding what
 /// the modern era requires of a result.
-std::string finish(std::string members, bool modern, cache_scope scope, std::uint64_t ttl_ms = 0) {
+std::string finish(std::string members, bool modern, cache_scope scope, std::uint64_t ttl_ms = 0,
+                   std::string_view self = server_info) {
   auto add = [&members](std::string_view more) {
     members += members.empty() ? "" : ",";
     members += more;
@@ -42,7 +63,7 @@ std::string finish(std::string members, bool modern, cache_scope scope, std::uin
       add(fmt::format(R"("ttlMs":{},"cacheScope":"{}")", ttl_ms,
                       scope == cache_scope::shared ? "public" : "private"));
     }
-    add(fmt::format(R"("_meta":{{"io.modelcontextprotocol/serverInfo":{}}})", server_info));
+    add(fmt::format(R"("_meta":{{"io.modelcontextprotocol/serverInfo":{}}})", self));
   }
   return "{" + members + "}";
 }
@@ -68,21 +89,21 @@ std::string describe_servers(const server_catalogue& catalogue) {
 
 } // namespace
 
-std::string initialize_result(std::string_view revision) {
+std::string initialize_result(std::string_view revision, const changing_lists& lists) {
   return fmt::format(
       R"({{"protocolVersion":"{}","capabilities":{},"serverInfo":{},"instructions":{}}})", revision,
-      capabilities, server_info, json_quote(instructions));
+      capabilities(lists), server_info_in_full(), json_quote(instructions));
 }
 
-std::string discover_result() {
+std::string discover_result(const changing_lists& lists) {
   // Only revisions that a request's _meta may name; older clients send initialize instead.
   return finish(fmt::format(R"("supportedVersions":["{}"],"capabilities":{},"instructions":{})",
-                            modern_revision, capabilities, json_quote(instructions)),
-                true, cache_scope::shared, hour_ms);
+                            modern_revision, capabilities(lists), json_quote(instructions)),
+                true, cache_scope::shared, hour_ms, server_info_in_full());
 }
 
 std::string tool_list_result(std::string_view tool, const answer_form& form) {
-  return finish(fmt::format(R"("tools":[{}])", tool), form.modern, cache_scope::shared, hour_ms);
+  return list_result("tools", tool, form);
 }
 
 std::string resource_list_result(const answer_form& form, const resource_page& page, bool first) {
@@ -92,8 +113,11 @@ std::string resource_list_result(const answer_form& form, const resource_page& p
                           R"("title":"Helpers and servers in the sandbox",)"
                           R"("description":"What code run by run_python can use: how to call MCP )"
                           R"(servers, how to find tools, and which servers are configured.",)"
-                          R"("mimeType":"text/markdown"}})",
-                          capabilities_uri);
+                          R"("mimeType":"text/markdown"}},)"
+                          R"({{"uri":"{}","name":"run_python-output",)"
+                          R"("title":"Schema of run_python's structured content",)"
+                          R"("mimeType":"application/schema+json"}})",
+                          capabilities_uri, output_schema_uri);
   }
   for (const auto& each : page.entries) {
     entries += entries.empty() ? "" : ",";
@@ -127,8 +151,21 @@ std::string resource_part_result(const resource_uri& what, resource_part part,
                 form.modern, cache_scope::personal, minute_ms);
 }
 
-std::string empty_list_result(std::string_view member, const answer_form& form) {
-  return finish(fmt::format(R"("{}":[])", member), form.modern, cache_scope::shared, hour_ms);
+std::string list_result(std::string_view member, std::string_view entries,
+                        const answer_form& form) {
+  return finish(fmt::format(R"("{}":[{}])", member, entries), form.modern, cache_scope::shared,
+                hour_ms);
+}
+
+std::string plain_result(std::string members, const answer_form& form) {
+  return finish(std::move(members), form.modern, cache_scope::none);
+}
+
+std::string text_resource_result(std::string_view uri, std::string_view mime_type,
+                                 std::string_view text, const answer_form& form) {
+  return finish(fmt::format(R"("contents":[{{"uri":{},"mimeType":{},"text":{}}}])", json_quote(uri),
+                            json_quote(mime_type), json_quote(text)),
+                form.modern, cache_scope::shared, hour_ms);
 }
 
 std::string capabilities_result(std::string_view guide, const server_catalogue& catalogue,
@@ -170,8 +207,14 @@ std::string call_result(std::string_view rendered, const answer_form& form) {
   return finish(std::move(members), form.modern, cache_scope::none);
 }
 
+std::string result_that_asks(std::string members) {
+  return fmt::format(R"({{{},"resultType":"input_required",)"
+                     R"("_meta":{{"io.modelcontextprotocol/serverInfo":{}}}}})",
+                     members, server_info);
+}
+
 std::string empty_result(const answer_form& form) {
-  return finish({}, form.modern, cache_scope::none);
+  return plain_result({}, form);
 }
 
 std::string subscription_end_result(std::string_view subscription) {
@@ -185,12 +228,6 @@ std::string progress_params(std::string_view token, std::uint64_t progress,
                             std::string_view message) {
   return fmt::format(R"({{"progressToken":{},"progress":{},"message":{}}})", token, progress,
                      json_quote(message));
-}
-
-std::string subscription_ack_params(std::string_view subscription) {
-  return fmt::format(R"({{"_meta":{{"io.modelcontextprotocol/subscriptionId":{}}},)"
-                     R"("notifications":{{}}}})",
-                     subscription);
 }
 
 std::string log_params(log_severity severity, std::string_view data) {

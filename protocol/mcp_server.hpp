@@ -26,11 +26,19 @@ struct answer_form {
 /// The resource that is always there: the guide to what code in the sandbox can use.
 inline constexpr std::string_view capabilities_uri = "bulkhead://capabilities";
 
+/// The lists that may be others while a session lasts. Of resources there are more whenever a run
+/// leaves something.
+struct changing_lists {
+  bool tools = false;
+  bool prompts = false;
+  bool resources = true;
+};
+
 /// The answer to `initialize`, for a negotiated revision.
-std::string initialize_result(std::string_view revision);
+std::string initialize_result(std::string_view revision, const changing_lists& lists = {});
 
 /// The answer to `server/discover`.
-std::string discover_result();
+std::string discover_result(const changing_lists& lists = {});
 
 /// The answer to `tools/list`: `tool` is the JSON text of the one tool.
 std::string tool_list_result(std::string_view tool, const answer_form& form);
@@ -50,8 +58,15 @@ std::string template_list_result(const answer_form& form);
 std::string resource_part_result(const resource_uri& what, resource_part part,
                                  const answer_form& form);
 
-/// The answer to a list of which there is nothing, `member`.
-std::string empty_list_result(std::string_view member, const answer_form& form);
+/// The answer to `resources/read` of a text that every client may see and that doesn't change.
+std::string text_resource_result(std::string_view uri, std::string_view mime_type,
+                                 std::string_view text, const answer_form& form);
+
+/// Any other result, whose members are `members` (JSON without braces).
+std::string plain_result(std::string members, const answer_form& form);
+
+/// A list that is the same for all clients and has one page; `entries` is JSON without brackets.
+std::string list_result(std::string_view member, std::string_view entries, const answer_form& form);
 
 /// The answer to `resources/read` for the guide: `guide` followed by the configured servers that
 /// policy allows.
@@ -65,6 +80,9 @@ rpc_refusal resource_not_found(std::string_view uri, const answer_form& form);
 /// A CallToolResult rendered by `render_call_result`, shaped for the client.
 std::string call_result(std::string_view rendered, const answer_form& form);
 
+/// A result of the modern era that asks the client for more; `members` is JSON without braces.
+std::string result_that_asks(std::string members);
+
 /// An empty result, e.g. for `ping`; the end of a subscription when `subscription` is its id.
 std::string empty_result(const answer_form& form);
 std::string subscription_end_result(std::string_view subscription);
@@ -72,7 +90,6 @@ std::string subscription_end_result(std::string_view subscription);
 /// Parameters of notifications.
 std::string progress_params(std::string_view token, std::uint64_t progress,
                             std::string_view message);
-std::string subscription_ack_params(std::string_view subscription);
 /// `data` is JSON text.
 std::string log_params(log_severity severity, std::string_view data);
 

@@ -296,10 +296,12 @@ std::string run_python_definition(const settings& config) {
       R"("session":{{"type":"string","description":"\"new\" keeps the interpreter for calls )"
       R"(with the handle returned"}},"reset":{{"type":"boolean"}}}},)"
       R"("required":["code"],"additionalProperties":false}},)"
-      R"("annotations":{{"title":"Run Python","readOnlyHint":false,"destructiveHint":true,)"
-      R"("idempotentHint":false,"openWorldHint":true}}}})",
+      R"({}"annotations":{{"title":"Run Python","readOnlyHint":false,"destructiveHint":true,)"
+      R"("idempotentHint":false,"openWorldHint":true}},"_meta":{{"bulkhead/outputSchema":"{}"}}}})",
       run_python_name, json_quote(description), seconds_text(config.max_timeout),
-      seconds_text(config.timeout));
+      seconds_text(config.timeout),
+      config.output_schema ? R"("outputSchema":)" + run_python_output_schema() + "," : "",
+      output_schema_uri);
 }
 
 expected<python_call> read_python_call(std::string_view arguments,

@@ -17,8 +17,15 @@ namespace bulkhead {
 inline constexpr std::string_view run_python_name = "run_python";
 
 /// Its definition for `tools/list`, JSON text. Name, description and input schema, which hosts put
-/// into a model's context, take at most 1,400 bytes whatever is configured.
+/// into a model's context, take at most 1,400 bytes whatever is configured. The output schema,
+/// which some put there too, is in it only if the settings want it.
 std::string run_python_definition(const settings& config);
+
+/// The JSON Schema of the `structuredContent` of its results.
+std::string run_python_output_schema();
+
+/// Where a client finds that schema; the definition's `_meta` names it as "bulkhead/outputSchema".
+inline constexpr std::string_view output_schema_uri = "bulkhead://schemas/run_python/output";
 
 /// A call's arguments, checked.
 struct python_call {

@@ -18,17 +18,6 @@ bool is_word(char c) {
   return is_lower(c) || is_upper(c) || is_digit(c) || static_cast<unsigned char>(c) >= 0x80;
 }
 
-/// Plural forms become singular: "issues" → "issue", "queries" → "query"; "class" stays.
-std::string stem(std::string word) {
-  if (word.size() > 4 && word.ends_with("ies")) {
-    word.replace(word.size() - 3, 3, "y");
-  } else if (word.size() > 3 && word.back() == 's' && !word.ends_with("ss") &&
-             !word.ends_with("us")) {
-    word.pop_back();
-  }
-  return word;
-}
-
 /// Does a new word begin at `text[i]`, as in readFile, HTTPServer?
 bool is_hump(std::string_view text, std::size_t i) {
   if (i == 0 || !is_upper(text[i])) {
@@ -45,7 +34,7 @@ std::vector<std::string> search_words(std::string_view text) {
   std::string word;
   auto end_word = [&] {
     if (!word.empty()) {
-      result.push_back(stem(std::move(word)));
+      result.push_back(std::move(word));
       word.clear();
     }
   };

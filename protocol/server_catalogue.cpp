@@ -42,4 +42,14 @@ const server_entry* server_catalogue::find(std::string_view name) const {
   return found != servers.end() ? &*found : nullptr;
 }
 
+std::vector<std::string> server_catalogue::allowed_servers() const {
+  std::vector<std::string> names;
+  for (const auto& entry : servers) {
+    if (allows_server(rules, entry.name).allowed) {
+      names.push_back(entry.name);
+    }
+  }
+  return names;
+}
+
 } // namespace bulkhead

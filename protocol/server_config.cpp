@@ -7,41 +7,18 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "protocol/ascii.hpp"
 #include "protocol/config_keys.hpp"
 #include "protocol/config_text.hpp"
-#include "protocol/edit_distance.hpp"
+#include "protocol/policy_reader.hpp"
 #include "protocol/server_entry_reader.hpp"
+#include "protocol/web_url.hpp"
 
 namespace bulkhead {
 
 namespace {
 
-/// What keeps a pattern from meaning what its author probably meant; empty if nothing.
-std::string pattern_fault(std::string_view pattern) {
-  auto slash = pattern.find('/');
-  auto is_outer_space = [](std::string_view part) {
-    return !part.empty() && (part.front() == ' ' || part.back() == ' ');
-  };
-  auto server = pattern.substr(0, slash);
-  auto tool = slash == std::string_view::npos ? std::string_view{"*"} : pattern.substr(slash + 1);
-  if (server.empty() || tool.empty()) {
-    return "has nothing on one side of the slash";
-  }
-  if (is_outer_space(server) || is_outer_space(tool)) {
-    return "has a space at an end of a name";
-  }
-  if (std::any_of(pattern.begin(), pattern.end(), [](char c) {
-        return static_cast<unsigned char>(c) < 0x20 || c == 0x7f ||
-               std::string_view{"[]{}!"}.find(c) != std::string_view::npos;
-      })) {
-    return "has a character that patterns give no meaning";
-  }
-  return {};
-}
-
 using nlohmann::json;
-
-constexpr std::size_t longest_pattern = 512;
 
 bool is_control(char c) {
   return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
@@ -93,6 +70,15 @@ bool has_effect(const std::string& key, const json& value) {
   return !forbids || !value.is_array() || !value.empty();
 }
 
+/// Are there credentials that go unencrypted to another machine?
+bool sends_credentials_openly(const server_entry& entry) {
+  auto url = entry.url.empty() ? expected<web_url>{} : read_web_url(entry.url, "url");
+  return url && url->scheme == "http" && !url->is_loopback() &&
+         std::any_of(entry.headers.begin(), entry.headers.end(), [](const auto& header) {
+           return lower_case(header.first) == "authorization";
+         });
+}
+
 /// What the last definition of a name so far says.
 struct candidate {
   std::string file;
@@ -113,13 +99,6 @@ public:
   server_catalogue finish();
 
 private:
-  /// A policy pattern and where it stands.
-  struct placed_pattern {
-    std::string file;
-    std::string key;
-    std::string pattern;
-  };
-
   void report(std::string entry, std::string message, problem_kind kind = problem_kind::error) {
     result_.problems.push_back({file_, std::move(entry), std::move(message), kind});
   }
@@ -142,9 +121,7 @@ private:
   std::optional<server_entry> usable_entry(const std::string& name, const json& value);
   const std::string& source_of(const std::string& name) const;
   bool sound_keys(const std::string& name, const json& value);
-  void read_policy(const json& value);
-  void read_patterns(const json& value, const std::string& key, std::vector<std::string>& target);
-  void check_patterns();
+  void take_finding(policy_finding& finding);
   void settle_sources();
 
   const environment_lookup& environment_;
@@ -155,7 +132,6 @@ private:
   const imported_file* imported_ = nullptr; ///< of the file being read, if it is another program's
   bool own_start_ = false;                  ///< the entry read last would start this program
   std::map<std::string, candidate> candidates_;
-  std::vector<placed_pattern> patterns_;
   server_catalogue result_;
 };
 
@@ -195,7 +171,9 @@ void catalogue_reader::read_document(const json& document) {
     }
   }
   if (auto rules = document.find("policy"); rules != document.end()) {
-    read_policy(*rules);
+    for (auto& finding : read_policy(*rules, file_, result_.rules)) {
+      take_finding(finding);
+    }
   }
   read_top_keys(document);
 }
@@ -207,12 +185,12 @@ void catalogue_reader::read_top_keys(const json& document) {
     auto kind = classify_top_key(key);
     used = used || kind != top_key::other;
     if (kind == top_key::policy_mistake) {
-      bool outside = key.size() < 8 && (key.starts_with("allow") || key.starts_with("den"));
-      deny_all({}, outside ? fmt::format("has \"{}\" outside of a policy; write \"policy\": "
-                                         "{{\"allow\": […], \"deny\": […]}}",
-                                         key)
-                           : fmt::format("unknown key \"{}\"{}", shown_name(key),
-                                         did_you_mean("policy")));
+      deny_all({},
+               belongs_in_policy(key)
+                   ? fmt::format("has \"{0}\" outside of a policy; write \"policy\": "
+                                 "{{\"{0}\": …}}",
+                                 key)
+                   : fmt::format("unknown key \"{}\"{}", shown_name(key), did_you_mean("policy")));
     } else if (kind == top_key::other) {
       others.push_back(key);
     }
@@ -307,6 +285,9 @@ std::optional<server_entry> catalogue_reader::usable_entry(const std::string& na
     report(name, entry.error().message);
     return std::nullopt;
   }
+  if (sends_credentials_openly(*entry)) {
+    remark(name, "sends its Authorization header over http, where others can read it; use https");
+  }
   if (!self_.allowed && entry->transport == server_transport::stdio &&
       starts_self(self_, entry->command, entry->args)) {
     own_start_ = true;
@@ -324,74 +305,14 @@ std::optional<server_entry> catalogue_reader::usable_entry(const std::string& na
   return std::move(*entry);
 }
 
-void catalogue_reader::read_policy(const json& value) {
-  if (!value.is_object()) {
-    deny_all("policy", "policy must be an object of the lists allow and deny");
+void catalogue_reader::take_finding(policy_finding& finding) {
+  if (finding.how == policy_finding::weight::closes) {
+    deny_all("policy", finding.message);
     return;
   }
-  for (const auto& [key, patterns] : value.items()) {
-    if (key == "allow") {
-      result_.rules.has_allow = true;
-      read_patterns(patterns, key, result_.rules.allow);
-    } else if (key == "deny") {
-      read_patterns(patterns, key, result_.rules.deny);
-    } else {
-      deny_all("policy",
-               fmt::format("policy has the unknown key \"{}\"{}; it may have allow and deny",
-                           shown_name(key), did_you_mean(closest_name(key, {"allow", "deny"}))));
-    }
-  }
-}
-
-void catalogue_reader::read_patterns(const json& value, const std::string& key,
-                                     std::vector<std::string>& target) {
-  auto usable = [](const json& pattern) {
-    return pattern.is_string() && !pattern.get_ref<const std::string&>().empty() &&
-           pattern.get_ref<const std::string&>().size() <= longest_pattern;
-  };
-  if (!value.is_array() || !std::all_of(value.begin(), value.end(), usable)) {
-    deny_all("policy", fmt::format("policy.{} must be an array of patterns such as \"server\" or "
-                                   "\"server/tool*\"",
-                                   key));
-    return;
-  }
-  if (key == "allow" && value.empty()) {
-    remark("policy",
-           "policy.allow is empty and allows nothing; leave it out to allow every server");
-  }
-  for (const auto& pattern : value) {
-    if (auto fault = pattern_fault(pattern.get_ref<const std::string&>()); !fault.empty()) {
-      deny_all(
-          "policy",
-          fmt::format("policy.{}: \"{}\" {}; patterns are \"server\" or \"server/tool\", with * "
-                      "and ? for any characters",
-                      key, shown_name(pattern.get<std::string>()), fault));
-      continue;
-    }
-    target.push_back(pattern.get<std::string>());
-    patterns_.push_back({file_, key, target.back()});
-  }
-}
-
-/// A pattern for a server that no file has is probably misspelled. In an allow list that shuts out
-/// too much; in a deny list it leaves open what was meant to be shut.
-void catalogue_reader::check_patterns() {
-  std::vector<std::string_view> names;
-  for (const auto& [name, found] : candidates_) {
-    names.push_back(name);
-  }
-  for (const auto& [file, key, pattern] : patterns_) {
-    auto server = std::string_view(pattern).substr(0, pattern.find('/'));
-    if (std::any_of(names.begin(), names.end(),
-                    [&](auto name) { return glob_match(server, name); })) {
-      continue;
-    }
-    result_.problems.push_back(
-        {file, "policy",
-         fmt::format("policy.{}: \"{}\" matches no configured server{}", key, shown_name(pattern),
-                     did_you_mean(closest_name(server, names))),
-         key == "deny" ? problem_kind::error : problem_kind::remark});
-  }
+  auto kind =
+      finding.how == policy_finding::weight::error ? problem_kind::error : problem_kind::remark;
+  result_.problems.push_back({std::move(finding.file), "policy", std::move(finding.message), kind});
 }
 
 /// Says of each definition what became of it.
@@ -413,7 +334,13 @@ void catalogue_reader::settle_sources() {
 }
 
 server_catalogue catalogue_reader::finish() {
-  check_patterns();
+  std::vector<std::string_view> known;
+  for (const auto& [name, found] : candidates_) {
+    known.push_back(name);
+  }
+  for (auto& finding : check_patterns(result_.rules, known)) {
+    take_finding(finding);
+  }
   settle_sources();
   std::vector<std::string> names;
   for (auto& [name, found] : candidates_) {

@@ -23,6 +23,16 @@ enum class server_transport : std::uint8_t {
   sse,  ///< HTTP with server-sent events, as until 2024-11-05
 };
 
+/// How a login to a server is made where its user has a client of their own there.
+struct server_oauth {
+  std::string client_id;
+  std::string client_secret;
+  std::string client_document;     ///< the URL of a client-id metadata document
+  std::string scope;               ///< parted by spaces
+  std::uint16_t callback_port = 0; ///< 0: any
+  friend bool operator==(const server_oauth&, const server_oauth&) = default;
+};
+
 /// One upstream MCP server as a user configured it, variables expanded.
 struct server_entry {
   std::string name;
@@ -41,8 +51,9 @@ struct server_entry {
   std::string url = {};       ///< of a server that isn't started by us
   std::string shown_url = {}; ///< the same, variables unexpanded, secrets masked: to be shown
   std::map<std::string, std::string> headers = {}; ///< for each request to it
-  std::vector<std::string> roots = {};             ///< file:// URIs that the server may know of
-  std::uint32_t most_calls = 16;                   ///< at once; more wait
+  server_oauth oauth = {};
+  std::vector<std::string> roots = {}; ///< file:// URIs that the server may know of
+  std::uint32_t most_calls = 16;       ///< at once; more wait
   friend bool operator==(const server_entry&, const server_entry&) = default;
 };
 
@@ -103,6 +114,9 @@ struct server_catalogue {
   /// The entry called `name` (raw name or alias), or null.
   const server_entry* find(std::string_view name) const;
 
+  /// The raw names of those that policy allows.
+  std::vector<std::string> allowed_servers() const;
+
   friend bool operator==(const server_catalogue&, const server_catalogue&) = default;
 };
 
@@ -157,7 +171,7 @@ inline constexpr std::size_t longest_server_name = 128;
 /// `envFileSha256`: with exactly that content), `includeTools` and `excludeTools` narrow the
 /// policy. No problem's text holds a value of `env` or an argument.
 ///
-/// `policy: {allow: […], deny: […]}` objects of all files are put together. One that can't be
+/// `policy` objects (see read_policy) of all files are put together. One that can't be
 /// understood or is misspelled, and any file that can't be read or understood, closes the policy: a
 /// slip in a deny list must not allow what it was to forbid.
 server_catalogue read_server_config(const std::vector<config_file>& files,

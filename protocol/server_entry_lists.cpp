@@ -4,6 +4,7 @@
 
 #include "protocol/content_digest.hpp"
 #include "protocol/env_file.hpp"
+#include "protocol/resource_uri.hpp"
 #include "protocol/server_entry_reader.hpp"
 #include "protocol/variable_expansion.hpp"
 
@@ -34,6 +35,36 @@ std::vector<std::string> server_entry_reader::text_list(const char* key) {
 void server_entry_reader::check_filters() {
   text_list("includeTools");
   text_list("excludeTools");
+}
+
+/// Folders and files as URIs (RFC 8089), which is how a server gets to know them.
+std::vector<std::string> server_entry_reader::read_roots() {
+  std::vector<std::string> result;
+  for (const auto& each : text_list("roots")) {
+    auto root = expand_home(expanded("roots", each), home_);
+    if (root.starts_with("file:///")) {
+      result.push_back(std::move(root));
+    } else if (root.starts_with('/')) {
+      result.push_back(file_uri(root));
+    } else {
+      refuse("roots must be absolute paths, paths that start with ~/, or file:// URIs");
+    }
+  }
+  return result;
+}
+
+void server_entry_reader::read_most_calls(std::uint32_t& target) {
+  constexpr std::uint64_t most = 1'000;
+  const auto* value = member("maxConcurrentCalls");
+  if (value == nullptr) {
+    return;
+  }
+  if (!value->is_number_unsigned() || value->get<std::uint64_t>() < 1 ||
+      value->get<std::uint64_t>() > most) {
+    refuse(fmt::format("maxConcurrentCalls must be a whole number from 1 to {}", most));
+    return;
+  }
+  target = value->get<std::uint32_t>();
 }
 
 void server_entry_reader::add_handed_on(std::map<std::string, std::string>& target) {

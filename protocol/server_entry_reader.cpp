@@ -58,10 +58,13 @@ expected<server_entry> server_entry_reader::read() {
   } else {
     read_address(result);
     result.headers = read_headers();
+    result.oauth = read_oauth();
   }
   result.description = plain_text("description");
   read_timeout("startTimeout", result.start_timeout);
   read_timeout("callTimeout", result.call_timeout);
+  result.roots = read_roots();
+  read_most_calls(result.most_calls);
   if (!failure_.empty()) {
     return fail(errc::invalid_argument, failure_);
   }

@@ -27,6 +27,7 @@ private:
   server_transport read_transport();
   void read_address(server_entry& target);
   std::map<std::string, std::string> read_headers();
+  server_oauth read_oauth();
   const nlohmann::json* member(const char* key) const;
   void refuse(std::string message);
   std::string plain_text(const char* key);
@@ -39,6 +40,8 @@ private:
   void add_handed_on(std::map<std::string, std::string>& target);
   void add_env_file(std::map<std::string, std::string>& target);
   void check_filters();
+  std::vector<std::string> read_roots();
+  void read_most_calls(std::uint32_t& target);
   std::vector<std::string> text_list(const char* key);
   std::string read_cwd();
   void read_timeout(const char* key, std::chrono::milliseconds& target);

@@ -110,4 +110,33 @@ std::map<std::string, std::string> server_entry_reader::read_headers() {
   return result;
 }
 
+server_oauth server_entry_reader::read_oauth() {
+  server_oauth result;
+  const auto* oauth = member("oauth");
+  // Some hosts write false where no login is wanted.
+  if (oauth == nullptr || (oauth->is_boolean() && !oauth->get<bool>())) {
+    return result;
+  }
+  if (!oauth->is_object()) {
+    refuse("oauth must be an object");
+    return result;
+  }
+  auto text = [&](const char* key) {
+    auto value = oauth->find(key);
+    return value != oauth->end() ? expanded(fmt::format("oauth.{}", key), *value) : std::string{};
+  };
+  result.client_id = text("clientId");
+  result.client_secret = text("clientSecret");
+  result.client_document = text("clientMetadataUrl");
+  result.scope = text("scope");
+  if (auto port = oauth->find("callbackPort"); port != oauth->end()) {
+    if (!port->is_number_unsigned() || port->get<std::uint64_t>() > 65535) {
+      refuse("oauth.callbackPort must be a port, from 0 to 65535");
+      return result;
+    }
+    result.callback_port = port->get<std::uint16_t>();
+  }
+  return result;
+}
+
 } // namespace bulkhead

@@ -275,18 +275,6 @@ void read_store(reader& from, settings& to) {
             size);
 }
 
-void read_paths(reader& from, settings& to, std::string_view home) {
-  auto state_dir = from.value("MCP_BRIDGE_STATE_DIR").value_or("~/MCPs");
-  to.state_dir = expand_home(state_dir, home);
-  if (home.empty() && state_dir.starts_with('~')) {
-    from.refuse("the account's home folder is unknown: set HOME, or MCP_BRIDGE_STATE_DIR to an "
-                "absolute path");
-  } else if (to.state_dir.front() != '/') {
-    from.refuse("MCP_BRIDGE_STATE_DIR", state_dir, "an absolute path, or one that starts with ~/");
-  }
-  to.servers_config = expand_home(from.value("MCP_SERVERS_CONFIG").value_or(""), home);
-}
-
 template <class T, std::size_t N>
 auto choice(const std::array<std::pair<std::string_view, T>, N>& names) {
   return [&names](std::string_view text) -> std::optional<T> {
@@ -303,6 +291,12 @@ constexpr std::array<std::pair<std::string_view, output_mode>, 3> output_modes =
     {"json", output_mode::json},
 }};
 
+constexpr std::array<std::pair<std::string_view, ledger_mode>, 3> ledger_modes = {{
+    {"off", ledger_mode::off},
+    {"hashes", ledger_mode::hashes},
+    {"full", ledger_mode::full},
+}};
+
 constexpr std::array<std::pair<std::string_view, log_level>, 7> log_levels = {{
     {"trace", log_level::trace},
     {"debug", log_level::debug},
@@ -312,6 +306,23 @@ constexpr std::array<std::pair<std::string_view, log_level>, 7> log_levels = {{
     {"error", log_level::error},
     {"off", log_level::off},
 }};
+
+void read_ledger(reader& from, settings& to) {
+  from.take("MCP_BRIDGE_LEDGER", to.ledger, "off, hashes or full", choice(ledger_modes));
+  from.take_count("MCP_BRIDGE_LEDGER_DAYS", to.ledger_days, 1, 3'650);
+}
+
+void read_paths(reader& from, settings& to, std::string_view home) {
+  auto state_dir = from.value("MCP_BRIDGE_STATE_DIR").value_or("~/MCPs");
+  to.state_dir = expand_home(state_dir, home);
+  if (home.empty() && state_dir.starts_with('~')) {
+    from.refuse("the account's home folder is unknown: set HOME, or MCP_BRIDGE_STATE_DIR to an "
+                "absolute path");
+  } else if (to.state_dir.front() != '/') {
+    from.refuse("MCP_BRIDGE_STATE_DIR", state_dir, "an absolute path, or one that starts with ~/");
+  }
+  to.servers_config = expand_home(from.value("MCP_SERVERS_CONFIG").value_or(""), home);
+}
 
 } // namespace
 
@@ -323,13 +334,16 @@ tl::expected<settings, std::vector<error>> read_settings(const environment_looku
   read_timeouts(from, result);
   read_limits(from, result);
   read_store(from, result);
+  read_ledger(from, result);
   read_paths(from, result, home);
   from.take("MCP_BRIDGE_OUTPUT_MODE", result.output, "compact, toon or json", choice(output_modes));
   from.take("MCP_BRIDGE_LOG_LEVEL", result.log, "trace, debug, info, warning, error or off",
             choice(log_levels));
   from.take_flag("MCP_BRIDGE_ALLOW_SELF_SERVER", result.allow_self_server);
+  from.take_flag("MCP_BRIDGE_AUTOLOAD", result.autoload);
   from.take_flag("MCP_BRIDGE_ALLOW_ROOTFUL", result.allow_rootful);
   from.take_flag("MCP_BRIDGE_STRICT", result.strict);
+  from.take_flag("MCP_BRIDGE_OUTPUT_SCHEMA", result.output_schema);
   if (!from.errors().empty()) {
     return tl::unexpected(std::move(from.errors()));
   }
@@ -355,9 +369,13 @@ std::vector<std::string> unknown_variables(const std::vector<std::string>& names
                                                       "MCP_BRIDGE_POOL",
                                                       "MCP_BRIDGE_SPILL",
                                                       "MCP_BRIDGE_ARTIFACTS",
+                                                      "MCP_BRIDGE_LEDGER",
+                                                      "MCP_BRIDGE_LEDGER_DAYS",
                                                       "MCP_BRIDGE_OUTPUT_MODE",
+                                                      "MCP_BRIDGE_OUTPUT_SCHEMA",
                                                       "MCP_BRIDGE_LOG_LEVEL",
                                                       "MCP_BRIDGE_STRICT",
+                                                      "MCP_BRIDGE_AUTOLOAD",
                                                       "MCP_BRIDGE_ALLOW_SELF_SERVER",
                                                       "MCP_BRIDGE_ALLOW_ROOTFUL"};
   constexpr std::string_view prefix = "MCP_BRIDGE_";

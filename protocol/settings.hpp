@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "protocol/error.hpp"
+#include "protocol/ledger_record.hpp"
 #include "protocol/limits.hpp"
 #include "protocol/run_answer.hpp"
 
@@ -48,7 +49,8 @@ struct settings {
   bulkhead::output_mode output = bulkhead::output_mode::compact; ///< MCP_BRIDGE_OUTPUT_MODE
   bulkhead::log_level log = bulkhead::log_level::info;           ///< MCP_BRIDGE_LOG_LEVEL
   bool allow_self_server = false;                                ///< MCP_BRIDGE_ALLOW_SELF_SERVER
-  bool allow_rootful = false;                                    ///< MCP_BRIDGE_ALLOW_ROOTFUL
+  bool autoload = false; ///< MCP_BRIDGE_AUTOLOAD: servers that code names are loaded on first use
+  bool allow_rootful = false;             ///< MCP_BRIDGE_ALLOW_ROOTFUL
   bool strict = false;                    ///< MCP_BRIDGE_STRICT: refuse when a limit isn't enforced
   std::uint32_t concurrent_runs = 8;      ///< MCP_BRIDGE_CONCURRENT_RUNS
   std::uint32_t sessions = 8;             ///< MCP_BRIDGE_SESSIONS: kept interpreters; 0: none
@@ -56,7 +58,12 @@ struct settings {
   pool_sizes pool;                        ///< MCP_BRIDGE_POOL: FLOOR or FLOOR:CEILING; 0: no pool
   std::uint64_t spill = 64 * mebibyte;    ///< MCP_BRIDGE_SPILL: output kept of one run; 0: none
   std::uint64_t artifacts = 256 * mebibyte; ///< MCP_BRIDGE_ARTIFACTS: all that is kept; 0: nothing
-  std::vector<std::string> remarks;         ///< worth a warning, for people
+  ledger_mode ledger = ledger_mode::hashes; ///< MCP_BRIDGE_LEDGER: off, hashes or full
+  std::uint32_t ledger_days = 30;           ///< MCP_BRIDGE_LEDGER_DAYS: then its records go
+  /// MCP_BRIDGE_OUTPUT_SCHEMA: the tool's definition has its output schema, which some hosts put
+  /// into a model's context.
+  bool output_schema = false;
+  std::vector<std::string> remarks; ///< worth a warning, for people
 };
 
 /// Looks a variable up in an environment.

@@ -69,7 +69,12 @@ expected<tool_page> parse_tool_page(std::string_view result) {
   }
   tool_page page;
   for (const auto& tool : *tools) {
-    if (tool.is_object() && is_usable_name(text_member(tool, "name")) && !needs_tasks(tool)) {
+    if (!tool.is_object() || !is_usable_name(text_member(tool, "name"))) {
+      continue;
+    }
+    if (needs_tasks(tool)) {
+      ++page.hidden;
+    } else {
       page.tools.push_back(read_tool(tool));
     }
   }

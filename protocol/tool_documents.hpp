@@ -1,7 +1,9 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,24 +33,40 @@ auto inspect(Inspector& f, tool_document& x) {
   return f(x.name, x.alias, x.title, x.description, x.input_schema, x.output_schema, x.annotations);
 }
 
+/// Whether documents that others hold have been overtaken by a change at their server. Shared by
+/// copies, thread-safe, and no part of what the documents say.
+class staleness {
+public:
+  void set() const { *flag_ = true; }
+  bool is_set() const { return *flag_; }
+  friend bool operator==(const staleness&, const staleness&) { return true; }
+
+private:
+  std::shared_ptr<std::atomic<bool>> flag_ = std::make_shared<std::atomic<bool>>(false);
+};
+
 /// A server with its tools.
 struct server_documents {
   std::string server;
   std::string alias;
   std::string description;
   std::vector<tool_document> tools;
+  std::string version = {}; ///< of the server, as it says
+  std::uint32_t hidden = 0; ///< tools that need tasks, which are left out
+  staleness outdated{};
   friend bool operator==(const server_documents&, const server_documents&) = default;
 };
 
 template <class Inspector>
 auto inspect(Inspector& f, server_documents& x) {
-  return f(x.server, x.alias, x.description, x.tools);
+  return f(x.server, x.alias, x.description, x.tools, x.version, x.hidden);
 }
 
 /// One page of a `tools/list` result.
 struct tool_page {
   std::vector<tool_document> tools; ///< aliases not yet given
   std::string next_cursor;          ///< empty on the last page
+  std::uint32_t hidden = 0;         ///< tools that need tasks
 };
 
 /// Reads a scanned `tools/list` result. Tools without a usable name, or that need tasks
@@ -78,6 +96,10 @@ std::vector<std::string> similar_tools(std::string_view name,
 /// `read_file(path: str, head: int = None)`. Names that are no identifiers come last, as
 /// `**{"max-depth": int = 3}`.
 std::string tool_signature(const tool_document& tool);
+
+/// A type stub (.pyi) of a server's tools, as the module `mcp.servers.<alias>` has them. Valid
+/// Python whatever the server calls things.
+std::string tool_stubs(const server_documents& documents);
 
 /// JSON for the guest: the `list_tools` answer of one server.
 std::string encode_tool_list(const std::vector<tool_document>& tools);

@@ -68,7 +68,7 @@ std::string summary_of(std::string_view description) {
 
 void append_tool_document(std::string& out, const server_documents& server,
                           const tool_document& tool, std::string_view signature, bool full_detail,
-                          std::string_view score) {
+                          const tool_remarks& remarks) {
   object_writer object(out);
   object.text("server", server.server);
   object.text("serverAlias", server.alias);
@@ -80,7 +80,8 @@ void append_tool_document(std::string& out, const server_documents& server,
     object.json("inputSchema", tool.input_schema);
     object.json_unless_empty("outputSchema", tool.output_schema);
   }
-  object.json_unless_empty("score", score);
+  object.text_unless_empty("toCall", remarks.hint);
+  object.json_unless_empty("score", remarks.score);
 }
 
 std::string encode_tool_list(const std::vector<tool_document>& tools) {
@@ -114,7 +115,7 @@ error no_such_tool(const server_documents& documents, std::string_view tool) {
 }
 
 expected<std::string> encode_tool_docs(const tool_index& index, std::string_view tool,
-                                       bool full_detail) {
+                                       bool full_detail, std::string_view hint) {
   const auto& documents = index.documents();
   const auto* only = tool.empty() ? nullptr : find_tool(documents.tools, tool);
   if (!tool.empty() && only == nullptr) {
@@ -125,7 +126,8 @@ expected<std::string> encode_tool_docs(const tool_index& index, std::string_view
     const auto& each = documents.tools[i];
     if (only == nullptr || only == &each) {
       out += out.size() > 1 ? "," : "";
-      append_tool_document(out, documents, each, index.signature(i), full_detail, {});
+      append_tool_document(out, documents, each, index.signature(i), full_detail,
+                           {{}, std::string{hint}});
     }
   }
   return out + "]";

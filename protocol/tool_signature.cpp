@@ -5,7 +5,7 @@
 
 #include "protocol/json_text.hpp"
 #include "protocol/server_config.hpp"
-#include "protocol/tool_documents.hpp"
+#include "protocol/tool_parameters.hpp"
 
 namespace bulkhead {
 
@@ -147,43 +147,46 @@ private:
   const json& root_;
 };
 
-std::string parameter(const std::string& name, const json& schema, bool required,
-                      const type_writer& types) {
-  // Code passes a name that is no identifier as **{"name": value}.
-  bool identifier = python_identifier(name) == name;
-  auto shown = identifier ? name : json_quote(name);
-  auto result = shown + ": " + types.type_of(schema, 0);
-  if (!required) {
-    auto given = schema.is_object() ? schema.find("default") : schema.end();
-    result += " = " + (given != schema.end() ? python_literal(*given) : "None");
+std::string shown(const tool_parameter& each) {
+  auto result = (each.identifier ? each.name : json_quote(each.name)) + ": " + each.type;
+  if (!each.required) {
+    result += " = " + each.otherwise;
   }
-  return identifier ? result : "**{" + result + "}";
+  // Code passes a name that is no identifier as **{"name": value}.
+  return each.identifier ? result : "**{" + result + "}";
 }
 
 } // namespace
 
-std::string tool_signature(const tool_document& tool) {
+std::vector<tool_parameter> tool_parameters(const tool_document& tool) {
   auto schema = json::parse(tool.input_schema, nullptr, false);
   type_writer types(schema);
-  std::vector<std::string> required;
-  std::vector<std::string> optional;
+  std::vector<tool_parameter> all;
   if (const auto* properties = member(schema, "properties", json::value_t::object)) {
     const auto* names = member(schema, "required", json::value_t::array);
     for (const auto& [name, property] : properties->items()) {
       bool needed =
           names != nullptr && std::find(names->begin(), names->end(), name) != names->end();
-      (needed ? required : optional).push_back(parameter(name, property, needed, types));
+      auto given = property.is_object() ? property.find("default") : property.end();
+      all.push_back(
+          {name, types.type_of(property, 0),
+           property.is_object() && given != property.end() ? python_literal(*given) : "None",
+           needed, python_identifier(name) == name});
     }
   }
-  required.insert(required.end(), optional.begin(), optional.end());
+  std::stable_partition(all.begin(), all.end(), [](const auto& each) { return each.required; });
   // What is no identifier can only stand last.
-  std::stable_partition(required.begin(), required.end(),
-                        [](const std::string& text) { return !text.starts_with("**"); });
-  bool cut = required.size() > most_parameters;
-  required.resize(std::min(required.size(), most_parameters));
+  std::stable_partition(all.begin(), all.end(), [](const auto& each) { return each.identifier; });
+  return all;
+}
+
+std::string tool_signature(const tool_document& tool) {
+  auto parameters = tool_parameters(tool);
+  bool cut = parameters.size() > most_parameters;
+  parameters.resize(std::min(parameters.size(), most_parameters));
   std::string result;
-  for (const auto& text : required) {
-    result += (result.empty() ? "" : ", ") + text;
+  for (const auto& each : parameters) {
+    result += (result.empty() ? "" : ", ") + shown(each);
   }
   return tool.alias + '(' + result + (cut ? ", …)" : ")");
 }

@@ -197,6 +197,16 @@ bool read_detail(json_members& members) {
   return detail == "full";
 }
 
+/// Stubs are of a whole server.
+void read_document_detail(json_members& members, guest_call& call) {
+  call.stubs = members.optional_text("detail", wire_name_limit) == "stubs";
+  if (!call.stubs) {
+    call.full_detail = read_detail(members);
+  } else if (!call.tool.empty()) {
+    members.reject(errc::invalid_argument, "tool", "can't be given with \"stubs\"");
+  }
+}
+
 void read_arguments(json_members& members, const limits& bounds, guest_call& call) {
   const auto arguments = members.optional_object("arguments");
   if (arguments.size() > bounds.tool_payload) {
@@ -223,7 +233,7 @@ void read_content(json_members& members, const limits& bounds, guest_call& call)
   case guest_call_kind::query_tool_docs:
     call.server = members.text("server", wire_name_limit);
     call.tool = members.optional_text("tool", wire_name_limit).value_or("");
-    call.full_detail = read_detail(members);
+    read_document_detail(members, call);
     break;
   case guest_call_kind::search_tool_docs:
     call.query = members.text("query", wire_query_limit);
@@ -271,6 +281,18 @@ parsed_frame parse_call(const json_outline& frame, const limits& bounds) {
     return refused_call{id, std::move(call.error())};
   }
   return guest_frame{std::move(*call)};
+}
+
+parsed_frame parse_cancel(const json_outline& frame, const limits& bounds) {
+  if (frame.text.size() > bounds.control_frame) {
+    return oversized("an rpc_cancel", frame.text.size(), bounds.control_frame);
+  }
+  json_members members{frame, "an rpc_cancel", errc::malformed};
+  guest_cancel cancel{members.number("id", 1, wire_id_limit)};
+  if (!members.sound()) {
+    return failure_of(members);
+  }
+  return guest_frame{cancel};
 }
 
 /// The id of an rpc_request that is no valid frame as a whole, if all before its payload is sound:
@@ -330,6 +352,9 @@ parsed_frame parse_guest_frame(std::string_view line, const limits& bounds) {
   if (type == "rpc_request") {
     return parse_call(*frame, bounds);
   }
+  if (type == "rpc_cancel") {
+    return parse_cancel(*frame, bounds);
+  }
   if (type == "artifact") {
     return parse_artifact(*frame);
   }
@@ -342,9 +367,9 @@ parsed_frame parse_guest_frame(std::string_view line, const limits& bounds) {
   if (type == "started") {
     return parse_started(*frame, bounds);
   }
-  return fail(
-      errc::malformed,
-      "a frame: \"type\" must be ready, started, stdout, stderr, rpc_request, artifact or done");
+  return fail(errc::malformed,
+              "a frame: \"type\" must be ready, started, stdout, stderr, rpc_request, rpc_cancel, "
+              "artifact or done");
 }
 
 } // namespace bulkhead

@@ -66,7 +66,14 @@ struct guest_call {
   std::string query;            ///< search_tool_docs
   std::uint32_t limit = 5;      ///< search_tool_docs, 1 to 50
   bool full_detail = false;     ///< documents with schemas
+  bool stubs = false;           ///< query_tool_docs: a type stub instead
   friend bool operator==(const guest_call&, const guest_call&) = default;
+};
+
+/// The code no longer waits for the answer to a call (`rpc_cancel`).
+struct guest_cancel {
+  std::uint64_t id = 0; ///< the call's
+  friend bool operator==(const guest_cancel&, const guest_cancel&) = default;
 };
 
 /// An uncaught exception, as the guest tells it.
@@ -95,8 +102,8 @@ struct guest_artifact {
   friend bool operator==(const guest_artifact&, const guest_artifact&) = default;
 };
 
-using guest_frame =
-    std::variant<guest_ready, guest_started, guest_output, guest_call, guest_artifact, guest_done>;
+using guest_frame = std::variant<guest_ready, guest_started, guest_output, guest_call, guest_cancel,
+                                 guest_artifact, guest_done>;
 
 /// A call whose envelope was sound but whose content was not: answered to the guest by its id.
 struct refused_call {
@@ -109,7 +116,7 @@ struct refused_call {
 /// counts as absent.
 ///
 /// Sizes: an output frame has at most `bounds.output_frame` bytes as it travels; a call's arguments
-/// `bounds.tool_payload`, all else of a call `bounds.control_frame`; a ready frame
+/// `bounds.tool_payload`, all else of a call `bounds.control_frame`; a ready or cancel frame
 /// `bounds.control_frame`; an artifact frame `bounds.line`; the result and exception of a done
 /// frame together `bounds.control_frame` once decoded and the frame `bounds.output_frame`. Exit
 /// codes are clamped to 0 … 255.
@@ -136,9 +143,10 @@ struct input_file {
 };
 
 /// Host to guest; each is one line, its newline included. `payload` is scanned JSON text, which may
-/// hold line ends between its tokens.
+/// hold line ends between its tokens. `autoload`: the discovered servers may be called, too.
 std::string encode_init(const std::vector<server_brief>& servers,
-                        const std::vector<server_brief>& discovered, const limits& bounds);
+                        const std::vector<server_brief>& discovered, const limits& bounds,
+                        bool autoload = false);
 /// `session`: other runs may follow in the same interpreter.
 std::string encode_execute(std::string_view run, std::string_view code, bool session = false,
                            const std::vector<input_file>& files = {});
@@ -160,7 +168,11 @@ auto inspect(Inspector& f, guest_output& x) {
 }
 template <class Inspector>
 auto inspect(Inspector& f, guest_call& x) {
-  return f(x.id, x.kind, x.server, x.tool, x.arguments, x.query, x.limit, x.full_detail);
+  return f(x.id, x.kind, x.server, x.tool, x.arguments, x.query, x.limit, x.full_detail, x.stubs);
+}
+template <class Inspector>
+auto inspect(Inspector& f, guest_cancel& x) {
+  return f(x.id);
 }
 template <class Inspector>
 auto inspect(Inspector& f, guest_artifact& x) {

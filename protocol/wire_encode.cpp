@@ -22,12 +22,14 @@ std::string encode_servers(const std::vector<server_brief>& servers) {
 }
 
 std::string encode_init(const std::vector<server_brief>& servers,
-                        const std::vector<server_brief>& discovered, const limits& bounds) {
-  return fmt::format(R"({{"type":"init","servers":{},"discovered":{},"limits":)"
+                        const std::vector<server_brief>& discovered, const limits& bounds,
+                        bool autoload) {
+  return fmt::format(R"({{"type":"init","servers":{},"discovered":{}{},"limits":)"
                      R"({{"callsInFlight":{},"frameBytes":{},"outputChunkBytes":{},)"
                      R"("artifactBytes":{},"artifactsBytes":{},"artifacts":{}}}}})"
                      "\n",
-                     encode_servers(servers), encode_servers(discovered), bounds.calls_in_flight,
+                     encode_servers(servers), encode_servers(discovered),
+                     autoload ? R"(,"autoload":true)" : "", bounds.calls_in_flight,
                      bounds.tool_payload, bounds.output_frame, bounds.artifact, bounds.artifacts,
                      bounds.artifact_count);
 }

@@ -22,9 +22,10 @@ _SLOT_FREE = object()
 class Call:
     """One request and whoever waits for its answer on a lock: any thread without an event loop."""
 
-    __slots__ = ("body", "answer", "abandoned", "loop", "_lock")
+    __slots__ = ("id", "body", "answer", "abandoned", "loop", "_lock")
 
     def __init__(self, body):
+        self.id = 0  # Once it is sent.
         self.body = body
         self.answer = None
         self.abandoned = False
@@ -33,11 +34,7 @@ class Call:
         self._lock.acquire()
 
     def wait(self):
-        try:
-            self._lock.acquire()
-        except BaseException:
-            self.abandoned = True
-            raise
+        self._lock.acquire()
         return self.answer
 
     def wake(self):
@@ -54,9 +51,10 @@ class Parcel(Call):
 class AwaitedCall:
     """One request and the future of the event loop that awaits it."""
 
-    __slots__ = ("body", "answer", "abandoned", "loop", "_future")
+    __slots__ = ("id", "body", "answer", "abandoned", "loop", "_future")
 
     def __init__(self, body, loop):
+        self.id = 0
         self.body = body
         self.answer = None
         self.abandoned = False
@@ -64,16 +62,21 @@ class AwaitedCall:
         self._future = loop.create_future()
 
     async def wait(self):
-        try:
-            return await self._future
-        except BaseException:
-            self.abandoned = True
-            raise
+        return await self._future
 
     def wake(self):
         """On the loop's own thread."""
         if not self._future.done():
             self._future.set_result(self.answer)
+
+
+class _Abandoned:
+    """Put into the outbox after its call."""
+
+    __slots__ = ("call",)
+
+    def __init__(self, call):
+        self.call = call
 
 
 def _wake_all(calls):
@@ -126,6 +129,12 @@ class Channel:
             _deliver([call])
         else:
             self._outbox.put(call)
+
+    def abandon(self, call):
+        """Nobody waits for the call any more: it isn't sent, or the host is told. Its place is free
+        once the host has answered, as it does all the same."""
+        call.abandoned = True
+        self._outbox.put(_Abandoned(call))
 
     def open(self):
         """A run begins: calls are taken from here on."""
@@ -187,6 +196,9 @@ class Channel:
             self._pending.clear()
             _refuse(abandoned)
             frames.append(item)
+        elif isinstance(item, _Abandoned):
+            if self._pending.get(item.call.id) is item.call:
+                frames.append(b'{"type":"rpc_cancel","id":%d}\n' % item.call.id)
         elif not self._open:
             _refuse([item])
         elif isinstance(item, Parcel):
@@ -203,6 +215,7 @@ class Channel:
             taken += 1
             if not call.abandoned:
                 self._last_id += 1
+                call.id = self._last_id
                 self._pending[self._last_id] = call
                 frames.append(b'{"type":"rpc_request","id":%d,"payload":%b}\n'
                               % (self._last_id, call.body))

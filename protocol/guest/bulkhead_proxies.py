@@ -18,17 +18,26 @@ class Tool:
 
     # Positional-only, so that an argument may have any name, `self` too.
     def __call__(self, /, *positional, **arguments):
-        if len(positional) > 1 or (positional and not isinstance(positional[0], dict)):
-            raise runtime.MCPError(
-                "%s.%s takes keyword arguments, or one dict with all of them"
-                % (self.__server__, self.__name__), "invalid_argument")
-        if positional:
-            arguments = {**positional[0], **arguments}
-        return runtime._tool_call(self.__server__, self.__name__, arguments)
+        return runtime._tool_call(self.__server__, self.__name__,
+                                  _arguments_of(self, positional, arguments))
+
+    def raw(self, /, *positional, **arguments):
+        """The whole result, also of a tool that failed: all content blocks, isError, _meta."""
+        return runtime._tool_call(self.__server__, self.__name__,
+                                  _arguments_of(self, positional, arguments), True)
 
     def __repr__(self):
         return "<MCP tool %r of server %r: call it with keyword arguments>" % (
             self.__name__, self.__server__)
+
+
+def _arguments_of(tool, positional, arguments):
+    if len(positional) > 1 or (positional and not isinstance(positional[0], dict)):
+        raise runtime.MCPError(
+            "%s.%s takes keyword arguments, or one dict with all of them"
+            % (tool.__server__, tool.__name__), "invalid_argument", None, None, tool.__server__,
+            tool.__name__)
+    return {**positional[0], **arguments} if positional else arguments
 
 
 class Server(Module):
@@ -80,9 +89,13 @@ class Servers(dict):
         return self[name] if name in self else default
 
 
-def install(channel, servers, discovered):
-    """Make the modules and the global names; returns those names for the run's namespace."""
+def install(channel, servers, discovered, autoload=False):
+    """Make the modules and the global names; returns those names for the run's namespace.
+    `autoload`: the host loads what else was discovered when it is first called."""
     runtime._configure(channel, servers, discovered)
+    if autoload:
+        loaded = {server["name"] for server in servers}
+        servers = servers + [each for each in discovered if each["name"] not in loaded]
     proxies = [Server(server["name"], server["alias"], server.get("description"))
                for server in servers]
     package = Module("mcp", "MCP servers: `mcp.servers.<alias>`, helpers: `mcp.runtime`.")

@@ -19,7 +19,8 @@ __all__ = [
     "LOADED_MCP_SERVERS", "MCPError", "MemoryQuotaError", "call_tool", "call_tool_sync",
     "capability_summary", "describe_server", "discovered_servers", "list_loaded_server_metadata",
     "list_servers", "list_servers_sync", "list_tools", "list_tools_sync", "query_tool_docs",
-    "query_tool_docs_sync", "search_tool_docs", "search_tool_docs_sync",
+    "query_tool_docs_sync", "search_tool_docs", "search_tool_docs_sync", "tool_stubs",
+    "tool_stubs_sync",
     *ARTIFACTS, *PERSISTENT]
 
 LOADED_MCP_SERVERS = ()
@@ -31,14 +32,28 @@ _discovered = []
 
 class MCPError(Exception):
     """A call that failed. `code` says how: `tool_error` if the tool itself reported it, then
-    `content` and `result` are what it returned; else why it was not answered."""
+    `content`, `structured` and the whole `result` are what it returned; else why it was not
+    answered. `server` and `tool` are the names that were called, if any."""
 
-    def __init__(self, message, code="tool_error", content=None, result=None):
+    def __init__(self, message, code="tool_error", content=None, result=None, server=None,
+                 tool=None):
         super().__init__(message)
         self.message = message
         self.code = code
         self.content = content
+        self.structured = result.get("structuredContent") if result else None
         self.result = result
+        self.server = server
+        self.tool = tool
+
+
+class ToolDocs(list):
+    """What a search found; `note` says what it left out, and is shown with it."""
+
+    note = None
+
+    def __repr__(self):
+        return list.__repr__(self) + ("  # " + self.note if self.note else "")
 
 
 class MemoryQuotaError(MCPError):
@@ -67,15 +82,21 @@ def _running_loop():
 def _request(payload, convert=None, label="request", expression=None):
     """An awaitable where this thread runs an event loop, else the answer itself."""
     body = _body_of(payload)
+    tool = _tool_of(payload)
     loop = _running_loop()
     if loop is None:
-        return _wait(body, convert)
-    return UnawaitedCall(lambda: _wait_in_loop(body, convert, loop), label,
+        return _wait(body, convert, tool)
+    return UnawaitedCall(lambda: _wait_in_loop(body, convert, tool, loop), label,
                          expression or label + "(…)")
 
 
 def _request_sync(payload, convert=None):
-    return _wait(_body_of(payload), convert)
+    return _wait(_body_of(payload), convert, _tool_of(payload))
+
+
+def _tool_of(payload):
+    """Server and tool that a request is about, for errors; None where it has none."""
+    return payload.get("server"), payload.get("tool")
 
 
 def _body_of(payload):
@@ -92,37 +113,50 @@ def _body_of(payload):
     return body
 
 
-def _wait(body, convert):
+def _wait(body, convert, tool):
     call = Call(body)
-    _channel.submit(call)
-    return _result_of(call.wait(), convert)
+    try:
+        _channel.submit(call)
+        answer = call.wait()
+    except BaseException:
+        _channel.abandon(call)
+        raise
+    return _result_of(answer, convert, tool)
 
 
-async def _wait_in_loop(body, convert, loop):
+async def _wait_in_loop(body, convert, tool, loop):
     call = AwaitedCall(body, loop)
-    _channel.submit(call)
-    return _result_of(await call.wait(), convert)
+    try:
+        _channel.submit(call)
+        answer = await call.wait()
+    except BaseException:
+        _channel.abandon(call)
+        raise
+    return _result_of(answer, convert, tool)
 
 
-def _result_of(answer, convert):
+def _result_of(answer, convert, tool):
     if not answer["success"]:
         error = answer["error"]
-        raise MCPError(error["message"], error["code"])
+        raise MCPError(error["message"], error["code"], None, None, *tool)
     payload = answer.get("payload")
-    return payload if convert is None else convert(payload)
+    return payload if convert is None else convert(payload, *tool)
 
 
-def _unwrap(result):
+def _unwrap(result, server, tool):
     """The value of a CallToolResult, as code wants it."""
-    content = result.get("content") or []
-    texts = [block.get("text", "") for block in content if block.get("type") == "text"]
+    content = result.get("content")
+    blocks = content if isinstance(content, list) else []
+    texts = [block["text"] for block in blocks if isinstance(block, dict)
+             and block.get("type") == "text" and isinstance(block.get("text"), str)]
     if result.get("isError"):
-        raise MCPError("\n".join(texts) or "the tool reported an error without a text",
-                       "tool_error", content, result)
+        raise MCPError("tool %r of server %r failed: %s"
+                       % (tool, server, "\n".join(texts) or "it doesn't say why"),
+                       "tool_error", blocks, result, server, tool)
     if result.get("structuredContent") is not None:
         return result["structuredContent"]
-    if len(texts) < len(content):
-        return content
+    if len(texts) < len(blocks):
+        return blocks
     return "\n".join(texts) if texts else None
 
 
@@ -139,9 +173,9 @@ def _call_payload(server, tool, arguments):
     return {"type": "call_tool", "server": _name_of(server), "tool": tool, "arguments": arguments}
 
 
-def _tool_call(server, tool, arguments):
-    return _request(_call_payload(server, tool, arguments), _unwrap, "%s.%s" % (server, tool),
-                    _expression_of(server, tool))
+def _tool_call(server, tool, arguments, raw=False):
+    return _request(_call_payload(server, tool, arguments), None if raw else _unwrap,
+                    "%s.%s" % (server, tool), _expression_of(server, tool))
 
 
 def _expression_of(server, tool):
@@ -161,6 +195,12 @@ def _search_payload(query, limit, detail, server):
     if server is not None:
         payload["server"] = _name_of(server)
     return payload
+
+
+def _found(answer):
+    docs = ToolDocs(answer["tools"])
+    docs.note = answer.get("note")
+    return docs
 
 
 # What the host answers
@@ -207,13 +247,24 @@ def query_tool_docs_sync(server, tool=None, detail="summary"):
 
 
 def search_tool_docs(query, *, limit=5, detail="summary", server=None):
-    """Documents of the tools that fit `query` best, of one server or all."""
-    return _request(_search_payload(query, limit, detail, server), label="search_tool_docs")
+    """Documents of the tools that fit `query` best, of one server or all configured ones; `toCall`
+    is what to do to call a tool that this run can't."""
+    return _request(_search_payload(query, limit, detail, server), _found, "search_tool_docs")
 
 
 def search_tool_docs_sync(query, *, limit=5, detail="summary", server=None):
     """As search_tool_docs, returning the value at once."""
-    return _request_sync(_search_payload(query, limit, detail, server))
+    return _request_sync(_search_payload(query, limit, detail, server), _found)
+
+
+def tool_stubs(server):
+    """A type stub (.pyi text) of a server's tools, as `mcp.servers.<alias>` has them."""
+    return _request(_docs_payload(server, None, "stubs"), label="tool_stubs")
+
+
+def tool_stubs_sync(server):
+    """As tool_stubs, returning the value at once."""
+    return _request_sync(_docs_payload(server, None, "stubs"))
 
 
 def _part(name):

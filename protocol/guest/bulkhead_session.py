@@ -126,7 +126,8 @@ class Session:
         for pump in self._pumps:
             pump.frame_limit = limits.get("outputChunkBytes", pump.frame_limit)
         servers = frame["servers"]
-        names = bulkhead_proxies.install(self._channel, servers, frame.get("discovered", servers))
+        names = bulkhead_proxies.install(self._channel, servers, frame.get("discovered", servers),
+                                         frame.get("autoload", False))
         self._main.__dict__.update(names)
         os.environ["MCP_AVAILABLE_SERVERS"] = encode([server["name"] for server in servers])
 

@@ -23,7 +23,8 @@ struct registry_fixture : client_fixture {
                            make_entry("secret", "secret")};
     configured->rules.deny = {"secret"};
     configured->problems = {{"servers.json", "broken", "no command"}};
-    registry = sys.spawn(client_registry, env, host, catalogue_ptr{configured});
+    registry =
+        sys.spawn(client_registry, env, host, mcp_http_services{}, catalogue_ptr{configured});
   }
 
   ~registry_fixture() override {

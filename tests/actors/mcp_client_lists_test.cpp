@@ -117,6 +117,53 @@ CAF_TEST(a_change_is_listed_anew_when_next_asked_for) {
   CAF_CHECK_EQUAL(requests, 1);
 }
 
+CAF_TEST(who_holds_documents_sees_that_they_are_overtaken) {
+  make_client();
+  auto before = *documents()->value;
+  CAF_CHECK(!before->outdated.is_set());
+  script->children[0].line(R"({"jsonrpc":"2.0","method":"notifications/tools/list_changed"})");
+  consume_messages();
+  CAF_CHECK(before->outdated.is_set());
+  auto after = *documents()->value;
+  CAF_CHECK(!after->outdated.is_set());
+  script->children[0].exit(0);
+  consume_messages();
+  CAF_CHECK(after->outdated.is_set());
+}
+
+CAF_TEST(a_list_that_changes_all_the_time_is_not_asked_for_all_the_time) {
+  serve([this](const std::string&) {
+    script->children[0].line(R"({"jsonrpc":"2.0","method":"notifications/tools/list_changed"})");
+    return json{{"tools", {tool("t" + std::to_string(requests))}}};
+  });
+  make_client();
+  for (int i = 0; i < 1000; ++i) {
+    CAF_REQUIRE(documents()->value);
+  }
+  CAF_CHECK(requests < 10);
+  auto so_far = requests;
+  pass(2s);
+  CAF_CHECK_EQUAL(requests, so_far);
+  documents();
+  CAF_CHECK_EQUAL(requests, so_far + 1);
+}
+
+CAF_TEST(tools_that_need_tasks_are_hidden_and_counted) {
+  serve([](const std::string& cursor) {
+    auto hidden = tool(cursor.empty() ? "a" : "b");
+    hidden["execution"] = {{"taskSupport", "required"}};
+    json page = {{"tools", {tool("t" + cursor), hidden}}};
+    if (cursor.empty()) {
+      page["nextCursor"] = "2";
+    }
+    return page;
+  });
+  make_client();
+  auto result = *documents()->value;
+  CAF_CHECK_EQUAL(result->tools.size(), 2u);
+  CAF_CHECK_EQUAL(result->hidden, 2u);
+}
+
 CAF_TEST(a_change_during_the_listing_is_not_missed) {
   serve([this](const std::string&) {
     script->children[0].line(R"({"jsonrpc":"2.0","method":"notifications/tools/list_changed"})");

@@ -1,79 +1,17 @@
 #define CAF_SUITE mcp_session_resources
 
-#include "actors/mcp_session.hpp"
-
-#include <caf/all.hpp>
-#include <nlohmann/json.hpp>
-
-#include "tests/support/actor_config.hpp"
-#include "tests/support/scripted_store.hpp"
-#include "tests/support/session_world.hpp"
-
-#include "caf/test/dsl.hpp"
+#include "tests/support/session_fixture.hpp"
 
 using namespace bulkhead;
 using namespace bulkhead::testing;
-using nlohmann::json;
 
 namespace {
 
 const std::string handle = "0123456789abcdef0123456789abcdef";
 const std::string stdout_uri = "bulkhead://output/" + handle + "/stdout";
 
-struct fixture : test_coordinator_fixture<actor_config> {
-  fixture() {
-    context = scripted_context(sys, env, runs, admission, std::make_shared<server_catalogue>());
-    store = sys.spawn(scripted_store, kept);
-    context.store = [this] { return store; };
-    out = sys.spawn(recording_front_end, messages);
-    session = sys.spawn(bulkhead::mcp_session, context, out);
-    consume_messages();
-  }
-
-  ~fixture() override {
-    for (auto& run : *runs) {
-      caf::anon_send_exit(run->actor, caf::exit_reason::user_shutdown);
-    }
-    caf::anon_send_exit(session, caf::exit_reason::user_shutdown);
-    caf::anon_send_exit(context.admission, caf::exit_reason::user_shutdown);
-    caf::anon_send_exit(store, caf::exit_reason::user_shutdown);
-    consume_messages();
-  }
-
-  void say(const json& message) {
-    caf::anon_send(session, message_atom::value, message.dump());
-    consume_messages();
-  }
-
-  void ask(const json& id, const std::string& method, json params = json::object()) {
-    say({{"jsonrpc", "2.0"}, {"id", id}, {"method", method}, {"params", std::move(params)}});
-  }
-
+struct fixture : session_fixture {
   void read(const json& id, const std::string& uri) { ask(id, "resources/read", {{"uri", uri}}); }
-
-  void initialize(const std::string& revision) {
-    ask("init", "initialize",
-        {{"protocolVersion", revision},
-         {"capabilities", json::object()},
-         {"clientInfo", {{"name", "test"}, {"version", "1"}}}});
-  }
-
-  json answer(const json& id, const std::string& where) const {
-    json found;
-    json::json_pointer pointer{where};
-    for (const auto& each : *messages) {
-      if (each.contains("id") && each["id"] == id && each.contains(pointer)) {
-        found = each[pointer];
-      }
-    }
-    return found;
-  }
-
-  std::size_t answers(const json& id) const {
-    return static_cast<std::size_t>(
-        std::count_if(messages->begin(), messages->end(),
-                      [&](const json& each) { return each.contains("id") && each["id"] == id; }));
-  }
 
   template <class T>
   void open(gate<T>& which) {
@@ -81,16 +19,6 @@ struct fixture : test_coordinator_fixture<actor_config> {
     which.release();
     consume_messages();
   }
-
-  std::shared_ptr<environment> env = test_environment();
-  std::shared_ptr<scripted_runs> runs = std::make_shared<scripted_runs>();
-  std::shared_ptr<admission_script> admission = std::make_shared<admission_script>();
-  std::shared_ptr<std::vector<json>> messages = std::make_shared<std::vector<json>>();
-  std::shared_ptr<store_script> kept = std::make_shared<store_script>();
-  session_context context;
-  artifact_store_actor store;
-  front_end_actor out;
-  mcp_session_actor session;
 };
 
 } // namespace
@@ -98,16 +26,16 @@ struct fixture : test_coordinator_fixture<actor_config> {
 CAF_TEST_FIXTURE_SCOPE(mcp_session_resources_tests, fixture)
 
 CAF_TEST(a part is read for the owner of the session) {
-  kept->read.answer = resource_part{"some text", 9, 9, "text/plain", {}};
+  left->read.answer = resource_part{"some text", 9, 9, "text/plain", {}};
   read(1, stdout_uri + "?offset=3&length=9");
   CAF_CHECK_EQUAL(answer(1, "/result/contents/0/text"), json("some text"));
-  CAF_REQUIRE_EQUAL(kept->ranges.size(), 1u);
-  CAF_CHECK_EQUAL(kept->ranges[0].owner, "local");
-  CAF_CHECK(kept->ranges[0].what == (resource_uri{handle, stream_id::out, {}, 3, 9}));
+  CAF_REQUIRE_EQUAL(left->ranges.size(), 1u);
+  CAF_CHECK_EQUAL(left->ranges[0].owner, "local");
+  CAF_CHECK(left->ranges[0].what == (resource_uri{handle, stream_id::out, {}, 3, 9}));
 }
 
 CAF_TEST(whatever the cause a resource that cannot be read is not found) {
-  kept->read.refuse_with(errc::not_found, "secret reasons");
+  left->read.refuse_with(errc::not_found, "secret reasons");
   initialize("2025-11-25");
   std::vector<json> errors;
   for (const auto& uri : {stdout_uri, "bulkhead://artifacts/" + handle + "/x",
@@ -120,27 +48,27 @@ CAF_TEST(whatever the cause a resource that cannot be read is not found) {
     CAF_CHECK_EQUAL(errors.front(), errors.back());
     messages->clear();
   }
-  CAF_CHECK_EQUAL(kept->ranges.size(), 2u);
+  CAF_CHECK_EQUAL(left->ranges.size(), 2u);
 }
 
 CAF_TEST(a fault of the store is no missing resource) {
-  kept->read.refuse_with(errc::unavailable, "Input/output error");
+  left->read.refuse_with(errc::unavailable, "Input/output error");
   read(1, stdout_uri);
   CAF_CHECK_EQUAL(answer(1, "/error/code"), json(-32603));
 }
 
 CAF_TEST(lists show what runs left and go on by cursor) {
-  kept->list.answer = resource_page{{{stdout_uri, "stdout", "text/plain", 12}}, "more"};
+  left->list.answer = resource_page{{{stdout_uri, "stdout", "text/plain", 12}}, "more"};
   ask(1, "resources/list");
   CAF_CHECK_EQUAL(answer(1, "/result/resources/0/uri"), json("bulkhead://capabilities"));
-  CAF_CHECK_EQUAL(answer(1, "/result/resources/1/uri"), json(stdout_uri));
+  CAF_CHECK_EQUAL(answer(1, "/result/resources/2/uri"), json(stdout_uri));
   CAF_CHECK_EQUAL(answer(1, "/result/nextCursor"), json("more"));
-  kept->list.answer = resource_page{};
+  left->list.answer = resource_page{};
   ask(2, "resources/list", {{"cursor", "more"}});
   CAF_CHECK_EQUAL(answer(2, "/result/resources"), json::array());
-  CAF_CHECK(kept->lists ==
+  CAF_CHECK(left->lists ==
             (std::vector<std::pair<std::string, std::string>>{{"local", ""}, {"local", "more"}}));
-  kept->list.refuse_with(errc::invalid_argument, "Invalid cursor");
+  left->list.refuse_with(errc::invalid_argument, "Invalid cursor");
   for (const auto& cursor : {json("never given"), json(""), json(7)}) {
     ask(3, "resources/list", {{"cursor", cursor}});
     CAF_CHECK_EQUAL(answer(3, "/error/code"), json(-32602));
@@ -149,8 +77,8 @@ CAF_TEST(lists show what runs left and go on by cursor) {
 }
 
 CAF_TEST(reads are bounded and can be cancelled) {
-  kept->read.held = true;
-  kept->read.answer = resource_part{"x", 1, 1, "text/plain", {}};
+  left->read.held = true;
+  left->read.answer = resource_part{"x", 1, 1, "text/plain", {}};
   for (int i = 0; i < 17; ++i) {
     read(i, stdout_uri);
   }
@@ -159,14 +87,14 @@ CAF_TEST(reads are bounded and can be cancelled) {
   read(3, stdout_uri); // its id is in use
   CAF_CHECK_EQUAL(answer(3, "/error/code"), json(-32600));
   say({{"jsonrpc", "2.0"}, {"method", "notifications/cancelled"}, {"params", {{"requestId", 5}}}});
-  open(kept->read);
+  open(left->read);
   CAF_CHECK_EQUAL(answers(4), 1u);
   CAF_CHECK_EQUAL(answers(5), 0u);
   CAF_CHECK_EQUAL(answer(15, "/result/contents/0/text"), json("x"));
 }
 
 CAF_TEST(a store that does not answer is given up) {
-  kept->read.held = true;
+  left->read.held = true;
   read(1, stdout_uri);
   for (int i = 0; i < 25; ++i) {
     advance_time(std::chrono::seconds{1});

@@ -62,6 +62,17 @@ mcp_session_actor::behavior_type behave(mcp_session_actor::stateful_pointer<sess
   };
 }
 
+http_host_actor::behavior_type silent_http_host(http_host_actor::pointer) {
+  return {
+      [](call_atom, const http_request& request, deadline) -> caf::result<http_response> {
+        return to_caf(errc::unavailable, request.url);
+      },
+      [](open_atom, exchange_id, const http_request&, const http_owner_actor&) {},
+      [](credit_atom, exchange_id, std::uint64_t) {},
+      [](cancel_atom, exchange_id) {},
+  };
+}
+
 struct fixture : test_coordinator_fixture<actor_config> {
   fixture() {
     registry->stop.answer = caf::ok_atom::value;
@@ -70,6 +81,9 @@ struct fixture : test_coordinator_fixture<actor_config> {
     plan.services = services;
     plan.start_processes = [this]() -> process_host_actor {
       return started("processes", sys.spawn(scripted_process_host, processes));
+    };
+    plan.start_http = [this]() -> http_host_actor {
+      return started("http", http_host_actor{sys.spawn(silent_http_host)});
     };
     plan.start_volumes = [this]() -> volume_manager_actor {
       return started("volumes", sys.spawn(scripted_volumes, volumes));
@@ -81,7 +95,7 @@ struct fixture : test_coordinator_fixture<actor_config> {
       return started("registry", sys.spawn(scripted_registry, registry));
     };
     plan.start_library = [this]() -> tool_library_actor {
-      return started("library", tool_library_actor{sys.spawn(tool_library)});
+      return started("library", tool_library_actor{sys.spawn(tool_library, env, std::string{})});
     };
     plan.start_store = [this]() -> artifact_store_actor {
       return started("store", artifact_store_actor{
@@ -199,7 +213,7 @@ struct fixture : test_coordinator_fixture<actor_config> {
 CAF_TEST_FIXTURE_SCOPE(supervisor_tests, fixture)
 
 CAF_TEST(the_tree_starts_in_the_order_of_the_plan) {
-  CAF_CHECK(order == (std::vector<std::string>{"processes", "volumes", "runtime", "registry",
+  CAF_CHECK(order == (std::vector<std::string>{"processes", "http", "volumes", "runtime", "registry",
                                                "library", "store", "admission", "sessions"}));
   auto now = services->get();
   CAF_CHECK(now.processes && now.volumes && now.runtime && now.registry && now.library &&
@@ -210,7 +224,7 @@ CAF_TEST(the_tree_starts_in_the_order_of_the_plan) {
 CAF_TEST(a_lost_leaf_is_started_again_alone_and_its_new_handle_is_known) {
   auto before = services->get();
   kill(before.registry);
-  CAF_CHECK_EQUAL(order.size(), 9u);
+  CAF_CHECK_EQUAL(order.size(), 10u);
   CAF_CHECK_EQUAL(order.back(), "registry");
   auto after = services->get();
   CAF_CHECK(after.registry && after.registry != before.registry);
@@ -218,7 +232,7 @@ CAF_TEST(a_lost_leaf_is_started_again_alone_and_its_new_handle_is_known) {
   CAF_CHECK(after.volumes == before.volumes);
   // The second one is watched, too.
   kill(after.registry);
-  CAF_CHECK_EQUAL(order.size(), 10u);
+  CAF_CHECK_EQUAL(order.size(), 11u);
   CAF_CHECK(fatal.empty());
 }
 
@@ -227,17 +241,17 @@ CAF_TEST(too_many_restarts_in_ten_minutes_end_the_process_and_old_ones_do_not_co
     kill(services->get().runtime);
     pass(1s);
   }
-  CAF_CHECK_EQUAL(order.size(), 13u);
+  CAF_CHECK_EQUAL(order.size(), 14u);
   CAF_CHECK(fatal.empty());
   advance_time(11min);
   consume_messages();
   for (int i = 0; i < 5; ++i) {
     kill(services->get().runtime);
   }
-  CAF_CHECK_EQUAL(order.size(), 18u);
+  CAF_CHECK_EQUAL(order.size(), 19u);
   CAF_CHECK(fatal.empty());
   kill(services->get().runtime);
-  CAF_CHECK_EQUAL(order.size(), 18u);
+  CAF_CHECK_EQUAL(order.size(), 19u);
   CAF_REQUIRE_EQUAL(fatal.size(), 1u);
   CAF_CHECK(fatal[0].find("container runtime") != std::string::npos);
 }
@@ -249,7 +263,7 @@ CAF_TEST(each_leaf_has_a_budget_of_its_own) {
     kill(services->get().volumes);
   }
   CAF_CHECK(fatal.empty());
-  CAF_CHECK_EQUAL(order.size(), 23u);
+  CAF_CHECK_EQUAL(order.size(), 24u);
 }
 
 CAF_TEST(losing_a_core_actor_is_fatal_at_once_and_told_once) {
@@ -258,7 +272,7 @@ CAF_TEST(losing_a_core_actor_is_fatal_at_once_and_told_once) {
   CAF_CHECK(fatal[0].find("process host") != std::string::npos);
   kill(services->get().admission);
   CAF_CHECK_EQUAL(fatal.size(), 1u);
-  CAF_CHECK_EQUAL(order.size(), 8u);
+  CAF_CHECK_EQUAL(order.size(), 9u);
 }
 
 CAF_TEST(losing_admission_is_fatal) {
@@ -272,7 +286,7 @@ CAF_TEST(losing_sessions_and_sandboxes_is_not_an_accident) {
   kill(all.back());
   kill(add_sandbox());
   CAF_CHECK(fatal.empty());
-  CAF_CHECK_EQUAL(order.size(), 8u);
+  CAF_CHECK_EQUAL(order.size(), 9u);
 }
 
 CAF_TEST(an_empty_tree_stops_at_once) {
@@ -365,7 +379,7 @@ CAF_TEST(nothing_is_started_again_while_stopping) {
   stop();
   kill(services->get().runtime);
   kill(services->get().processes);
-  CAF_CHECK_EQUAL(order.size(), 8u);
+  CAF_CHECK_EQUAL(order.size(), 9u);
   CAF_CHECK(fatal.empty());
 }
 

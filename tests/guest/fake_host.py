@@ -69,6 +69,8 @@ class Run:
     def __init__(self):
         self.frames = []
         self.requests = []
+        self.cancelled = []
+        self.by_id = {}
         self.artifacts = []
         self.done = None
         self.output = {"stdout": bytearray(), "stderr": bytearray()}
@@ -95,7 +97,7 @@ class FakeHost:
     """One guest process. `handler(payload)` answers its requests."""
 
     def __init__(self, handler=None, servers=SERVERS, discovered=DISCOVERED, limits=None,
-                 init=True):
+                 init=True, autoload=False):
         self.handler = handler or (lambda payload: text_result("ok"))
         self.workspace = tempfile.mkdtemp(prefix="bulkhead-guest-test-")
         self._due = []
@@ -114,7 +116,8 @@ class FakeHost:
         if init:
             self.send({"type": "init", "servers": servers, "discovered": discovered,
                        "limits": {"callsInFlight": 32, "frameBytes": 16777216,
-                                  "outputChunkBytes": 262144, **(limits or {})}})
+                                  "outputChunkBytes": 262144, **(limits or {})},
+                       **({"autoload": True} if autoload else {})})
 
     def _read(self):
         started = []
@@ -171,7 +174,12 @@ class FakeHost:
                     run.output[frame["type"]] += bytes_of(frame)
                 elif frame["type"] == "rpc_request":
                     run.requests.append(frame["payload"])
+                    run.by_id[frame["id"]] = frame["payload"]
                     self._answer(frame)
+                elif frame["type"] == "rpc_cancel":
+                    run.cancelled.append(run.by_id[frame["id"]])
+                    self.send({"type": "rpc_response", "id": frame["id"], "success": False,
+                               "error": {"code": "cancelled", "message": "cancelled"}})
                 elif frame["type"] == "artifact":
                     run.artifacts.append(
                         (frame["name"], frame["mimeType"], base64.b64decode(frame["b64"])))

@@ -1,4 +1,5 @@
 """Tool calls: proxies, values, errors, and the helpers of mcp.runtime."""
+import textwrap
 import unittest
 
 from fake_host import DISCOVERED, GUEST, SERVERS, GuestTest, Refusal, echo, text_result
@@ -14,6 +15,8 @@ def metadata(payload):
         return SERVERS
     if payload["type"] == "call_tool":
         return text_result("called " + payload["tool"])
+    if payload["type"] == "search_tool_docs":
+        return {"tools": [payload]}
     return [payload]
 
 
@@ -163,7 +166,15 @@ class Values(GuestTest):
         "empty_text": text_result(""),
         "mixed": {"content": [{"type": "text", "text": "x"}, {"type": "image", "data": "eA=="}]},
         "nothing": {"content": []},
-        "failed": {"content": [{"type": "text", "text": "it broke"}], "isError": True},
+        "zero": {"content": [], "structuredContent": 0},
+        "kinds": {"content": [
+            {"type": "audio", "data": "eA==", "mimeType": "audio/wav"},
+            {"type": "resource", "resource": {"uri": "a://b", "text": "x"}},
+            {"type": "resource_link", "uri": "a://b", "name": "b"}]},
+        "odd": {"content": "no list", "isError": False},
+        "odder": {"content": [5, {"type": "text", "text": 7}]},
+        "failed": {"content": [{"type": "text", "text": "it broke"}], "isError": True,
+                   "structuredContent": {"why": 1}},
         "failed_silently": {"content": [], "isError": True},
     }
 
@@ -174,19 +185,30 @@ class Values(GuestTest):
         host = self.host(self.handler)
         for tool, value in (("structured", {"a": 1}), ("wrapped", {"result": 5}),
                             ("text", '{"not": "parsed"}'), ("texts", "a\nb"), ("empty_text", ""),
-                            ("mixed", self.RESULTS["mixed"]["content"])):
+                            ("mixed", self.RESULTS["mixed"]["content"]), ("zero", 0),
+                            ("kinds", self.RESULTS["kinds"]["content"]),
+                            ("odder", self.RESULTS["odder"]["content"])):
             with self.subTest(tool):
                 self.assertEqual(host.run("mcp_files.%s()" % tool).value, value)
                 self.assertEqual(host.run("await mcp_files.%s()" % tool).value, value)
-        self.assertEqual(host.run("mcp_files.nothing() is None").value, True)
+        for tool in ("nothing", "odd"):
+            self.assertEqual(host.run("mcp_files.%s() is None" % tool).value, True)
 
     def test_raw_results(self):
         host = self.host(self.handler)
         host.run("from mcp.runtime import *")
         for code in ("call_tool('files', 'failed', raw=True)",
                      "await call_tool('files', 'failed', {}, raw=True)",
-                     "call_tool_sync('files', 'failed', None, raw=True)"):
+                     "call_tool_sync('files', 'failed', None, raw=True)",
+                     "mcp_files.failed.raw()", "await mcp_files.failed.raw({})"):
             self.assertEqual(host.run(code).value, self.RESULTS["failed"])
+
+    def test_raw_results_of_any_arguments(self):
+        run = self.run_code("""
+            got = mcp_files.read.raw({"raw": 1}, self=2, tool=3)
+            got["structuredContent"]["arguments"]
+            """, echo)
+        self.assertEqual(run.value, {"raw": 1, "self": 2, "tool": 3})
 
     def test_a_failed_tool(self):
         run = self.run_code("""
@@ -195,9 +217,11 @@ class Values(GuestTest):
             try:
                 mcp_files.failed()
             except MCPError as error:
-                print(error, error.code, error.message, error.content, error.result["isError"])
+                print(error)
+                print(error.code, error.content, error.structured, error.result["isError"],
+                      error.server, error.tool)
                 again = pickle.loads(pickle.dumps(error))
-                print(repr(again), again.code, type(error).__module__)
+                print(str(again) == error.message, again.code, again.tool, type(error).__module__)
             try:
                 mcp_files.failed_silently()
             except MCPError as error:
@@ -205,9 +229,10 @@ class Values(GuestTest):
             """, self.handler)
         self.assert_ok(run)
         self.assertEqual(run.stdout.splitlines(), [
-            "it broke tool_error it broke [{'type': 'text', 'text': 'it broke'}] True",
-            "MCPError('it broke') tool_error mcp.runtime",
-            "the tool reported an error without a text"])
+            "tool 'failed' of server 'files' failed: it broke",
+            "tool_error [{'type': 'text', 'text': 'it broke'}] {'why': 1} True files failed",
+            "True tool_error failed mcp.runtime",
+            "tool 'failed_silently' of server 'files' failed: it doesn't say why"])
 
     def test_a_call_that_is_not_awaited(self):
         """It says so when looked at, and at the end; it isn't made."""
@@ -270,10 +295,11 @@ class Values(GuestTest):
                     try:
                         CODE
                     except MCPError as error:
-                        print(error.code, error.message, error.content)
+                        print(error.code, error.message, error.content, error.structured,
+                              error.server, error.tool)
                     """.replace("CODE", code), handler)
-                self.assertEqual(run.stdout,
-                                 "not_found files has no tool raed; did you mean read? None\n")
+                self.assertEqual(run.stdout, "not_found files has no tool raed; did you mean read? "
+                                             "None None files raed\n")
 
     def test_arguments_that_cannot_be_sent(self):
         host = self.host(echo, limits={"frameBytes": 5000})
@@ -309,6 +335,28 @@ class Values(GuestTest):
         self.assertEqual(run.requests[0]["arguments"]["text"], text)
 
 
+class Autoload(GuestTest):
+    """Servers that the run wasn't given have names, too, where the host loads them on first use."""
+
+    CODE = """
+        from mcp.servers import other
+        calls = [mcp_other.read(a=1), mcp_servers["other"].read(), other.read(),
+                 mcp.runtime.call_tool("other", "read")]
+        [[call["server"] for call in calls], LOADED_MCP_SERVERS, sorted(mcp_servers)]
+        """
+
+    def test_discovered_servers_can_be_called(self):
+        run = self.run_code("import mcp\n" + textwrap.dedent(self.CODE), echo, autoload=True)
+        self.assert_ok(run)
+        names = [server["name"] for server in SERVERS]
+        self.assertEqual(run.value, [["other"] * 4, names,
+                                     sorted(server["name"] for server in DISCOVERED)])
+
+    def test_without_it_they_have_none(self):
+        run = self.run_code("mcp_other.read()", echo)
+        self.assertEqual((run.exit_code, run.requests), (1, []))
+
+
 class Runtime(GuestTest):
     def test_what_the_host_is_asked(self):
         queries = [
@@ -318,6 +366,8 @@ class Runtime(GuestTest):
              {"type": "query_tool_docs", "server": "files", "detail": "summary"}),
             ("query_tool_docs{}('files', 'read', detail='full')",
              {"type": "query_tool_docs", "server": "files", "tool": "read", "detail": "full"}),
+            ("tool_stubs{}('files')",
+             {"type": "query_tool_docs", "server": "files", "detail": "stubs"}),
             ("search_tool_docs{}('pdf')",
              {"type": "search_tool_docs", "query": "pdf", "limit": 5, "detail": "summary"}),
             ("search_tool_docs{}('pdf', limit=2, detail='full', server='files')",
@@ -332,8 +382,21 @@ class Runtime(GuestTest):
                 with self.subTest(code):
                     run = host.run(code)
                     self.assertEqual((run.exit_code, run.requests), (0, [payload]))
-                    self.assertEqual(run.value, metadata(payload) if payload["type"] != "call_tool"
-                                     else "called read")
+                    values = {"call_tool": "called read", "search_tool_docs": [payload]}
+                    self.assertEqual(run.value, values.get(payload["type"], metadata(payload)))
+
+    def test_what_a_search_left_out_is_shown_with_what_it_found(self):
+        answers = {"some": {"tools": [{"tool": "x"}], "note": "not searched: other"},
+                   "all": {"tools": []}}
+        host = self.host(lambda payload: answers[payload["query"]])
+        run = host.run("""
+            from mcp import runtime
+            some, every = runtime.search_tool_docs("some"), runtime.search_tool_docs_sync("all")
+            print(some, every)
+            [some, some.note, every.note, [each["tool"] for each in some]]
+            """)
+        self.assertEqual(run.stdout, "[{'tool': 'x'}]  # not searched: other []\n")
+        self.assertEqual(run.value, [[{"tool": "x"}], "not searched: other", None, ["x"]])
 
     def test_what_is_known_without_asking(self):
         run = self.run_code("""

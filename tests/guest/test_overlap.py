@@ -84,6 +84,52 @@ class Overlap(GuestTest):
             limits={"callsInFlight": 6})
         self.assert_ok(run)
         self.assertEqual(run.stdout, "timeout\ncancelled\nquick\n")
+        # Each of them that was sent at all, and no other.
+        self.assertEqual(run.cancelled, [request for request in run.requests if request["tool"] == "never"])
+
+    def test_a_cancelled_call_frees_its_place(self):
+        run = self.run_code("""
+            import asyncio
+            for n in range(3):
+                task = asyncio.create_task(mcp_files.never(n=n))
+                await asyncio.sleep(0)
+                await mcp_files.quick()  # Sent after it.
+                task.cancel()
+            await asyncio.gather(mcp_files.quick(), mcp_files.quick())
+            """, lambda payload: NoAnswer if payload["tool"] == "never" else text_result("quick"),
+            limits={"callsInFlight": 2})
+        self.assert_ok(run)
+        self.assertEqual([request["tool"] for request in run.cancelled], ["never"] * 3)
+
+    def test_an_interrupted_call_is_cancelled(self):
+        """A call of plain code, whose answer a lock waits for."""
+        def handler(payload):
+            if payload["tool"] == "never":
+                host.send({"type": "cancel", "id": "run-1"})
+                return NoAnswer
+            return text_result("goes on")
+        host = self.host(handler)
+        run = host.run("""
+            try:
+                mcp_files.never()
+            except KeyboardInterrupt:
+                print(mcp_files.quick())
+            """)
+        self.assertEqual(run.stdout, "goes on\n")
+        self.assertEqual([request["tool"] for request in run.cancelled], ["never"])
+
+    def test_the_last_awaits_of_a_loop_are_cancelled(self):
+        run = self.run_code("""
+            import asyncio
+            async def main():
+                asyncio.ensure_future(mcp_files.never())
+                await asyncio.sleep(0)
+                await mcp_files.quick()  # Sent after it.
+            asyncio.run(main())
+            mcp_files.quick()
+            """, lambda payload: NoAnswer if payload["tool"] == "never" else text_result("quick"))
+        self.assert_ok(run)
+        self.assertEqual([request["tool"] for request in run.cancelled], ["never"])
 
     def test_calls_that_wait_and_are_cancelled_are_never_sent(self):
         run = self.run_code("""

@@ -88,6 +88,8 @@ class SdkClient:
 
     def __init__(self, *flavour):
         self.logs = []
+        self.changes = []
+        self.asked = []
         self._outcomes = {}
         self._lock = threading.Lock()
         self.process = subprocess.Popen(["node", os.path.join(INSTALLED, "driver.mjs"), *flavour],
@@ -121,6 +123,10 @@ class SdkClient:
             message = json.loads(line)
             if "log" in message:
                 self.logs.append(message["log"])
+            elif "change" in message:
+                self.changes.append(message["change"])
+            elif "asked" in message:
+                self.asked.append(message["asked"])
             elif "progress" in message:
                 self._outcomes[message["call"]].progress.append(message["progress"])
             else:
@@ -140,9 +146,10 @@ class SdkClient:
             self.process.stdout.close()
 
 
-def run_inspector(version, launcher, *arguments, seconds=90):
-    """Runs the Inspector's command line client; version is 1 or 2. Its stdout, read as JSON."""
-    done = subprocess.run(inspector_command(version, launcher, *arguments), cwd=INSTALLED,
+def run_inspector(version, target, *arguments, seconds=90):
+    """Runs the Inspector's command line client; version is 1 or 2, target a launcher or a URL. Its stdout, read as
+    JSON."""
+    done = subprocess.run(inspector_command(version, target, *arguments), cwd=INSTALLED,
                           stdin=subprocess.DEVNULL, capture_output=True, text=True,
                           timeout=patience(seconds))
     if done.returncode != 0:
@@ -150,8 +157,8 @@ def run_inspector(version, launcher, *arguments, seconds=90):
     return json.loads(done.stdout)
 
 
-def inspector_command(version, launcher, *arguments):
+def inspector_command(version, target, *arguments):
     package = os.path.join(INSTALLED, "node_modules", f"inspector-{version}")
     with open(os.path.join(package, "package.json"), encoding="utf-8") as file:
         program = json.load(file)["bin"]["mcp-inspector"]
-    return ["node", os.path.join(package, program), "--cli", launcher.path, *arguments]
+    return ["node", os.path.join(package, program), "--cli", getattr(target, "path", target), *arguments]

@@ -1,6 +1,7 @@
 """Bulkhead with the clients that people use: the official SDKs in both eras of MCP, and the Inspector."""
 
 import base64
+import json
 import os
 import signal
 import subprocess
@@ -82,7 +83,10 @@ class SdkTests:
 
     def test_handshake(self):
         self.assertEqual(self.connected["server"]["name"], "bulkhead")
-        self.assertEqual(self.connected["capabilities"], {"tools": {}, "resources": {}, "logging": {}})
+        self.assertEqual(self.connected["capabilities"],
+                         {"tools": {}, "prompts": {}, "completions": {}, "logging": {},
+                          "resources": {"subscribe": True, "listChanged": True}})
+        self.assertTrue(self.connected["server"]["icons"][0]["src"].startswith("data:image/svg+xml"))
         self.assertLessEqual(len(self.connected["instructions"]), 500)
         if self.version:
             self.assertEqual(self.connected["version"], self.version)
@@ -154,6 +158,39 @@ class SdkTests:
         error = self.client.start("readResource", uri="bulkhead://nothing").error()
         self.assertEqual(error["code"], self.resource_not_found)
 
+    def test_prompt(self):
+        name = self.client.do("listPrompts")["prompts"][0]["name"]
+        result = self.client.do("getPrompt", name=name, arguments={"task": "count to ten"})
+        text = result["messages"][0]["content"]["text"]
+        self.assertIn("count to ten", text)
+        self.assertIn("recorder", text)
+        self.assertEqual(self.client.start("getPrompt", name="other").error()["code"], -32602)
+
+    def test_completion(self):
+        name = self.client.do("listPrompts")["prompts"][0]["name"]
+        result = self.client.do("complete", ref={"type": "ref/prompt", "name": name},
+                                argument={"name": "server", "value": "re"})
+        self.assertEqual(result["completion"]["values"], ["recorder"])
+        made = self.client.run("save_file('completed.bin', b'x')")["structuredContent"]["artifacts"][0]
+        template = self.client.do("listTemplates")["resourceTemplates"][1]["uriTemplate"]
+        result = self.client.do("complete", ref={"type": "ref/resource", "uri": template},
+                                argument={"name": "handle", "value": ""})
+        self.assertIn(made["uri"].split("/")[3], result["completion"]["values"])
+
+    def test_new_resources_are_told(self):
+        self.client.do("subscribe", uri=CAPABILITIES)
+        before = len(self.client.changes)
+        self.client.run("save_file('told.bin', b'x')")
+        wait_until(lambda: len(self.client.changes) > before, 10, "the client is told of a resource")
+        self.assertEqual(self.client.changes[-1]["method"], "notifications/resources/list_changed")
+
+    def test_output_schema(self):
+        uri = self.client.do("listTools")["tools"][0]["_meta"]["bulkhead/outputSchema"]
+        schema = json.loads(self.client.do("readResource", uri=uri)["contents"][0]["text"])
+        answer = self.client.run("print(1)")["structuredContent"]
+        self.assertLessEqual(set(schema["required"]), set(answer))
+        self.assertLessEqual(set(answer), set(schema["properties"]))
+
     def test_progress(self):
         # The SDKs lose a notification that arrives together with the answer.
         run = self.client.start_run("import time\ntime.sleep(0.5)", progress=True)
@@ -206,6 +243,29 @@ class Sdk2Pinned(SdkTests, ClientTest):
     flavour = ("sdk2", "2026-07-28")
     version = "2026-07-28"
     modern = True
+
+
+class CheckedOutput(ClientTest):
+    """SDKs check `structuredContent` by the output schema where a definition has one."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.world.variables["MCP_BRIDGE_OUTPUT_SCHEMA"] = "1"
+        cls.launcher = Launcher(cls.world)
+
+    def test_every_answer_fits(self):
+        for flavour in (("sdk1",), ("sdk2", "auto")):
+            with self.subTest(flavour[0]):
+                client = SdkClient(*flavour)
+                self.addCleanup(client.close)
+                client.do("connect", command=self.launcher.path)
+                self.launcher.running()
+                schema = client.do("listTools")["tools"][0]["outputSchema"]
+                self.assertEqual(schema["type"], "object")
+                for code in ("print(1)", "{'a': [1, None]}", "1/0", "save_file('a', b'x' * 9)",
+                             "print('x' * 50_000)", "object()", ""):
+                    client.run(code)
 
 
 class InspectorTests:

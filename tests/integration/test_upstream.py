@@ -44,6 +44,7 @@ class Starting(UpstreamTest):
         return {"shared": odd("slow-start=1", name="shared.starts"),
                 "unused": odd(name="unused.starts"),
                 "cold": odd("slow-start=6", name="cold.starts"),
+                "cold-file": odd("slow-start=4", name="cold-file.starts"),
                 "too-slow": odd("slow-start=60", name="slow.starts", startTimeout=2),
                 "missing": {"command": "/nonexistent/mcp-server"},
                 "broken": odd("exit-at-once=no licence found", name="broken.starts"),
@@ -69,6 +70,13 @@ class Starting(UpstreamTest):
         self.assertTrue(answer["status"] == "timeout" or "still starting" in answer["error"]["message"], answer)
         answer = self.run_well("print(await mcp_cold.pid())", ["cold"], timeout=60)
         self.assertEqual(self.lines_of("cold.starts"), [answer["stdout"].strip()])
+
+    def test_a_run_from_a_file_waits_for_a_slow_start(self):
+        """Nothing would be left of it for another attempt."""
+        done = self.world.command("run", "-", "--timeout", "2", "--server", "cold-file",
+                                  input=b"print(await mcp_cold_file.pid())")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.lines_of("cold-file.starts"), [done.stdout.decode().strip()])
 
     def test_a_start_has_an_end(self):
         code, message = self.failure("mcp_servers['too-slow'].pid()", ["too-slow"])
@@ -223,14 +231,39 @@ class Calling(UpstreamTest):
         self.assertTrue(is_alive(int(new)))
 
     def test_a_cancelled_await_goes_on(self):
+        """Its call is cancelled at the server, and no other."""
+        self.run_well("await mcp_odd.echo(message='warm')", ["odd"])
+        cancels = len(self.lines_of("odd.cancels"))
+        answer = self.run_well("""
+            import asyncio
+            other = asyncio.create_task(mcp_odd.wait(seconds=2))
+            given_up = asyncio.create_task(mcp_odd.hang())
+            await asyncio.sleep(0)
+            # Sent after it, so that it has been sent by then.
+            await mcp_odd.echo(message="")
+            given_up.cancel()
+            try:
+                await given_up
+            except asyncio.CancelledError:
+                print("gave up", await mcp_odd.echo(message="and went on"), await other)
+            """, ["odd"])
+        self.assertEqual(answer["stdout"], "gave up and went on waited\n")
+        wait_until(lambda: len(self.lines_of("odd.cancels")) > cancels, 10, "the server is told")
+        self.assertEqual(len(self.lines_of("odd.cancels")), cancels + 1)
+
+    def test_a_time_limit_of_the_codes_own_cancels_the_call(self):
+        self.run_well("await mcp_odd.echo(message='warm')", ["odd"])
+        cancels = len(self.lines_of("odd.cancels"))
         answer = self.run_well("""
             import asyncio
             try:
-                await asyncio.wait_for(mcp_odd.hang(), 0.5)
+                await asyncio.wait_for(mcp_odd.hang(), 3)
             except (asyncio.TimeoutError, TimeoutError):
-                print("gave up", await mcp_odd.echo(message="and went on"))
+                print("gave up")
+            await mcp_odd.echo(message="")
             """, ["odd"])
-        self.assertEqual(answer["stdout"], "gave up and went on\n")
+        self.assertEqual(answer["stdout"], "gave up\n")
+        wait_until(lambda: len(self.lines_of("odd.cancels")) > cancels, 10, "the server is told")
 
     def test_all_pages_are_read(self):
         answer = self.run_well("""

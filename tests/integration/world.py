@@ -75,6 +75,10 @@ class World:
         return {"command": PYTHON, "args": [self.path("recording_server.py")],
                 "env": {"RECORD": self.path(record), **env}}
 
+    def asking_server(self):
+        """The entry of a server whose tools ask the client (servers/asking_server.py)."""
+        return {"command": PYTHON, "args": [self.path("asking_server.py")]}
+
     def odd_server(self, *behaviours, **more):
         """The entry of a server with peculiarities (servers/odd_server.py)."""
         return {"command": PYTHON, "args": [self.path("odd_server.py"), *behaviours], **more}

@@ -129,8 +129,8 @@ TEST(host_config, claude_code) {
   EXPECT_EQ(http.transport, server_transport::http);
   EXPECT_EQ(http.url, "https://h/mcp");
   EXPECT_EQ(http.headers, (text_map{{"Authorization", "Bearer s3cret-value"}}));
-  EXPECT_FALSE(allows_tool(result.catalogue.rules, "http", "rm").allowed);
-  EXPECT_TRUE(allows_tool(result.catalogue.rules, "http", "ls").allowed);
+  EXPECT_FALSE(allows_tool_name(result.catalogue.rules, "http", "rm").allowed);
+  EXPECT_TRUE(allows_tool_name(result.catalogue.rules, "http", "ls").allowed);
   EXPECT_EQ(result.at("sse").transport, server_transport::sse);
   for (auto name : {"ws", "helper", "limited"}) {
     EXPECT_FALSE(result.has(name));
@@ -163,8 +163,8 @@ TEST(host_config, claude_code_in_a_project) {
   EXPECT_TRUE(result.disabled("off"));
   EXPECT_TRUE(result.disabled("gone"));
   EXPECT_TRUE(result.disabled("my.github"));
-  EXPECT_FALSE(allows_tool(result.catalogue.rules, "rel", "rm").allowed);
-  EXPECT_TRUE(allows_tool(result.catalogue.rules, "rel", "ls").allowed);
+  EXPECT_FALSE(allows_tool_name(result.catalogue.rules, "rel", "rm").allowed);
+  EXPECT_TRUE(allows_tool_name(result.catalogue.rules, "rel", "ls").allowed);
 }
 
 TEST(host_config, claude_desktop_expands_nothing) {
@@ -193,7 +193,7 @@ TEST(host_config, cursor) {
   EXPECT_EQ(result.at("a").args, (texts{"s3cret-value", "/p/y", "${FOO}"}));
   EXPECT_EQ(result.at("a").env, (text_map{{"K", ""}}));
   EXPECT_EQ(result.at("a").cwd, "/p");
-  EXPECT_FALSE(allows_tool(result.catalogue.rules, "a", "rm").allowed);
+  EXPECT_FALSE(allows_tool_name(result.catalogue.rules, "a", "rm").allowed);
   EXPECT_EQ(result.problem("a"),
             "args[2]: \"${FOO}\" is passed as it stands; ${env:…} would name a "
             "variable\nenv.K: NOPE isn't set, so nothing stands in its place");
@@ -243,7 +243,7 @@ TEST(host_config, windsurf) {
       "d": {"command": "x", "disabled": "yes"}}})");
   EXPECT_EQ(result.at("a").url, "https://h/s3cret-value");
   EXPECT_EQ(result.at("a").headers, (text_map{{"K", "s3cret-value"}}));
-  EXPECT_FALSE(allows_tool(result.catalogue.rules, "a", "x").allowed);
+  EXPECT_FALSE(allows_tool_name(result.catalogue.rules, "a", "x").allowed);
   EXPECT_TRUE(result.disabled("b"));
   EXPECT_FALSE(result.has("c"));
   EXPECT_EQ(result.problem("d"), "isn't taken over: disabled must be true or false");
@@ -270,9 +270,9 @@ TEST(host_config, gemini) {
   EXPECT_EQ(a.args, (texts{"s3cret-value", "d", "$NOPE", "${NOPE}", "$$5"}));
   EXPECT_EQ(a.cwd, "/w");
   EXPECT_EQ(a.call_timeout, std::chrono::milliseconds(1500));
-  EXPECT_TRUE(allows_tool(result.catalogue.rules, "a", "ls").allowed);
-  EXPECT_FALSE(allows_tool(result.catalogue.rules, "a", "cat").allowed);
-  EXPECT_FALSE(allows_tool(result.catalogue.rules, "a", "other").allowed);
+  EXPECT_TRUE(allows_tool_name(result.catalogue.rules, "a", "ls").allowed);
+  EXPECT_FALSE(allows_tool_name(result.catalogue.rules, "a", "cat").allowed);
+  EXPECT_FALSE(allows_tool_name(result.catalogue.rules, "a", "other").allowed);
   EXPECT_EQ(result.at("sse").transport, server_transport::sse);
   EXPECT_EQ(result.at("http").transport, server_transport::http);
   EXPECT_EQ(result.at("http").url, "http://h/mcp");
@@ -335,9 +335,9 @@ http_headers_helper = "x"
   EXPECT_EQ(a.env, (text_map{{"K", "${NOPE}"}, {"TOKEN", "s3cret-value"}, {"EMPTY", ""}}));
   EXPECT_EQ(a.start_timeout, std::chrono::milliseconds(2500));
   EXPECT_EQ(a.call_timeout, std::chrono::seconds(30));
-  EXPECT_TRUE(allows_tool(result.catalogue.rules, "a", "ls").allowed);
-  EXPECT_FALSE(allows_tool(result.catalogue.rules, "a", "cat").allowed);
-  EXPECT_FALSE(allows_tool(result.catalogue.rules, "a", "rm").allowed);
+  EXPECT_TRUE(allows_tool_name(result.catalogue.rules, "a", "ls").allowed);
+  EXPECT_FALSE(allows_tool_name(result.catalogue.rules, "a", "cat").allowed);
+  EXPECT_FALSE(allows_tool_name(result.catalogue.rules, "a", "rm").allowed);
   EXPECT_TRUE(result.problem("a").starts_with("Codex asks before"));
   const auto& remote = result.at("my server");
   EXPECT_EQ(remote.url, "https://h/mcp");
@@ -372,10 +372,10 @@ TEST(host_config, opencode_one) {
   EXPECT_EQ(a.env, (text_map{{"K", "x"}}));
   EXPECT_EQ(a.call_timeout, std::chrono::seconds(5));
   for (auto tool : {"rm", "rmdir", "danger", "very_danger", "never"}) {
-    EXPECT_FALSE(allows_tool(result.catalogue.rules, "a", tool).allowed) << tool;
+    EXPECT_FALSE(allows_tool_name(result.catalogue.rules, "a", tool).allowed) << tool;
   }
-  EXPECT_TRUE(allows_tool(result.catalogue.rules, "a", "ls").allowed);
-  EXPECT_TRUE(allows_tool(result.catalogue.rules, "a", "ask").allowed);
+  EXPECT_TRUE(allows_tool_name(result.catalogue.rules, "a", "ls").allowed);
+  EXPECT_TRUE(allows_tool_name(result.catalogue.rules, "a", "ask").allowed);
   EXPECT_TRUE(result.disabled("b"));
   EXPECT_TRUE(result.disabled("off"));
   EXPECT_EQ(result.at("r").url, "https://h/");
@@ -418,8 +418,8 @@ TEST(host_config, zed) {
     }})");
   EXPECT_EQ(result.at("a").args, (texts{"${TOKEN}"}));
   EXPECT_EQ(result.at("a").call_timeout, std::chrono::seconds(5));
-  EXPECT_FALSE(allows_tool(result.catalogue.rules, "a", "rm").allowed);
-  EXPECT_TRUE(allows_tool(result.catalogue.rules, "a", "ls").allowed);
+  EXPECT_FALSE(allows_tool_name(result.catalogue.rules, "a", "rm").allowed);
+  EXPECT_TRUE(allows_tool_name(result.catalogue.rules, "a", "ls").allowed);
   EXPECT_EQ(result.at("old").command, "y");
   EXPECT_EQ(result.at("old").args, (texts{"z"}));
   EXPECT_EQ(result.at("old").call_timeout, std::chrono::seconds(90));
@@ -474,7 +474,7 @@ extensions:
   EXPECT_EQ(a.env, (text_map{{"K", "v1.10"}, {"N", "007"}, {"TOKEN", "s3cret-value"}}));
   EXPECT_EQ(a.call_timeout, std::chrono::seconds(45));
   EXPECT_EQ(a.description, "d");
-  EXPECT_FALSE(allows_tool(result.catalogue.rules, "My Tools", "rm").allowed);
+  EXPECT_FALSE(allows_tool_name(result.catalogue.rules, "My Tools", "rm").allowed);
   const auto& r = result.at("r");
   EXPECT_EQ(r.headers, (text_map{{"Authorization", "Bearer s3cret-value"}, {"X", "mine-${NOPE}"}}));
   EXPECT_TRUE(result.problem("developer").find("part of Goose itself") != std::string::npos);

@@ -65,6 +65,46 @@ TEST(mcp_client_protocol, call_arguments_are_spliced_into_one_line) {
   EXPECT_TRUE(parsed(encode_call(3, era::modern, "t", "{}"))["params"].contains("_meta"));
 }
 
+TEST(mcp_client_protocol, abilities_are_declared_once_or_with_each_request) {
+  client_abilities abilities;
+  abilities.elicitation_form = abilities.roots = true;
+  auto declared = json::parse(R"({"elicitation":{"form":{}},"roots":{}})");
+  EXPECT_EQ(parsed(encode_initialize(1, abilities))["params"]["capabilities"], declared);
+  auto of = [](const json& request) {
+    return request["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"];
+  };
+  EXPECT_EQ(of(parsed(encode_discover(1, abilities))), declared);
+  EXPECT_EQ(of(parsed(encode_list(1, era::modern, "", abilities))), declared);
+  EXPECT_EQ(of(parsed(encode_call(1, era::modern, "t", "{}", {abilities, false, {}, {}}))),
+            declared);
+}
+
+TEST(mcp_client_protocol, progress_is_asked_for_by_the_requests_id) {
+  call_details wanted;
+  wanted.progress = true;
+  EXPECT_EQ(parsed(encode_call(9, era::legacy, "t", "{}", wanted))["params"]["_meta"],
+            json({{"progressToken", 9}}));
+  auto meta = parsed(encode_call(9, era::modern, "t", "{}", wanted))["params"]["_meta"];
+  EXPECT_EQ(meta["progressToken"], 9);
+  EXPECT_EQ(meta["io.modelcontextprotocol/protocolVersion"], "2026-07-28");
+}
+
+TEST(mcp_client_protocol, a_call_made_again_has_the_input_and_the_state_as_it_came) {
+  call_details details;
+  details.responses = {{"a \"key\"", R"({"action":
+ "accept"})"},
+                       {"b", R"({"roots":[]})"}};
+  details.state = R"("s\u0041\/é")";
+  auto line = encode_call(5, era::modern, "t", R"({"x":1})", details);
+  EXPECT_NE(line.find(R"("requestState":"s\u0041\/é")"), std::string::npos) << line;
+  auto params = parsed(line)["params"];
+  EXPECT_EQ(params["arguments"], json({{"x", 1}}));
+  EXPECT_EQ(params["inputResponses"],
+            json({{"a \"key\"", {{"action", "accept"}}}, {"b", {{"roots", json::array()}}}}));
+  EXPECT_FALSE(parsed(encode_call(5, era::modern, "t", "{}"))["params"].contains("inputResponses"));
+  EXPECT_FALSE(parsed(encode_call(5, era::modern, "t", "{}"))["params"].contains("requestState"));
+}
+
 TEST(mcp_client_protocol, cancels_by_the_request_id) {
   auto note = parsed(encode_cancelled(12, "because"));
   EXPECT_EQ(note["method"], "notifications/cancelled");
@@ -76,7 +116,9 @@ TEST(mcp_client_protocol, answers_pings_and_roots_and_refuses_the_rest) {
   EXPECT_EQ(parsed(answer_request(message(ping))),
             json::parse(R"({"jsonrpc":"2.0","id":"p","result":{}})"));
   std::string roots = R"({"jsonrpc":"2.0","id":0,"method":"roots/list"})";
-  EXPECT_EQ(parsed(answer_request(message(roots)))["result"], json::parse(R"({"roots":[]})"));
+  EXPECT_EQ(parsed(answer_request(message(roots)))["error"]["code"], -32601);
+  EXPECT_EQ(parsed(answer_request(message(roots), {"file:///a", "file:///b"}))["result"],
+            json::parse(R"({"roots":[{"uri":"file:///a"},{"uri":"file:///b"}]})"));
   std::string sampling =
       R"({"jsonrpc":"2.0","id":4,"method":"sampling/createMessage","params":{}})";
   EXPECT_EQ(parsed(answer_request(message(sampling)))["error"]["code"], -32601);
@@ -160,6 +202,20 @@ TEST(mcp_client_protocol, failures_are_read_leniently_and_cut) {
   EXPECT_EQ(large.message.size(), 1024U);
 }
 
+TEST(mcp_client_protocol, failures_tell_what_a_call_needs) {
+  EXPECT_EQ(read_failure(R"({"code":-32021,"message":"m","data":{"requiredCapabilities":)"
+                         R"({"sampling":{},"elicitation":{}}}})")
+                .needs,
+            "a client with elicitation, sampling");
+  EXPECT_EQ(read_failure(R"({"code":-32021,"message":"m","data":[1]})").needs,
+            "a client with more capabilities");
+  EXPECT_EQ(read_failure(R"({"code":-32042,"message":"m","data":{"elicitations":)"
+                         R"([{"mode":"url","url":"https://a.example/x"},5]}})")
+                .needs,
+            "somebody to open https://a.example/x");
+  EXPECT_EQ(read_failure(R"({"code":-32042,"message":"m"})").needs, "somebody to open a page");
+}
+
 TEST(mcp_client_protocol, recognises_how_servers_say_that_a_tool_is_unknown) {
   EXPECT_TRUE(tells_unknown_tool({-32602, "Unknown tool: frob"}, "frob"));
   EXPECT_TRUE(tells_unknown_tool({-32602, "MCP error -32602: Tool Frob not found"}, "frob"));
@@ -167,18 +223,6 @@ TEST(mcp_client_protocol, recognises_how_servers_say_that_a_tool_is_unknown) {
   EXPECT_FALSE(tells_unknown_tool({-32602, "Tool frob: file x not fou"}, "frob"));
   EXPECT_FALSE(tells_unknown_tool({-32602, "file not found"}, "frob"));
   EXPECT_FALSE(tells_unknown_tool({-32601, "Method not found"}, "frob"));
-}
-
-TEST(mcp_client_protocol, call_results_must_be_objects_that_are_complete) {
-  EXPECT_TRUE(check_call_result(era::legacy, R"({"content":[]})"));
-  EXPECT_EQ(check_call_result(era::legacy, "[]").error().code, errc::server_failed);
-  EXPECT_EQ(check_call_result(era::modern, "\"x\"").error().code, errc::server_failed);
-  EXPECT_TRUE(check_call_result(era::modern, R"({"content":[],"resultType":"complete"})"));
-  EXPECT_TRUE(check_call_result(era::modern, R"({"content":["input_required"]})"));
-  auto more =
-      check_call_result(era::modern, R"({"resultType":"input_required","inputRequests":{}})");
-  ASSERT_FALSE(more);
-  EXPECT_EQ(more.error().code, errc::server_failed);
 }
 
 TEST(mcp_client_protocol, time_to_live_is_kept_in_bounds) {

@@ -39,7 +39,11 @@ TEST(mcp_server, initialize_names_itself_and_what_it_can) {
   EXPECT_EQ(result["serverInfo"]["name"], "bulkhead");
   EXPECT_EQ(result["serverInfo"]["title"], "Bulkhead");
   EXPECT_EQ(result["serverInfo"]["version"], BULKHEAD_VERSION);
-  EXPECT_EQ(result["capabilities"], json::parse(R"({"tools":{},"resources":{},"logging":{}})"));
+  EXPECT_EQ(result["capabilities"],
+            json::parse(R"({"tools":{},"prompts":{},"completions":{},"logging":{},)"
+                        R"("resources":{"subscribe":true,"listChanged":true}})"));
+  auto source = result["serverInfo"]["icons"][0]["src"].get<std::string>();
+  EXPECT_TRUE(source.starts_with("data:image/svg+xml;base64,"));
   expect_legacy_result(result);
 }
 
@@ -55,13 +59,17 @@ TEST(mcp_server, discover_offers_the_modern_revision_only) {
   EXPECT_TRUE(result["capabilities"].contains("tools"));
   EXPECT_FALSE(result["capabilities"]["tools"].contains("listChanged"));
   expect_modern_result(result, true);
+  result = json::parse(discover_result({true, true, false}));
+  EXPECT_EQ(result["capabilities"]["tools"], json::parse(R"({"listChanged":true})"));
+  EXPECT_EQ(result["capabilities"]["prompts"], json::parse(R"({"listChanged":true})"));
+  EXPECT_EQ(result["capabilities"]["resources"], json::parse(R"({"subscribe":true})"));
 }
 
 TEST(mcp_server, lists_in_both_eras) {
   for (const auto& [member, text] : std::vector<std::pair<std::string, std::string>>{
            {"tools", tool_list_result(R"({"name":"t"})", modern)},
            {"resources", resource_list_result(modern)},
-           {"prompts", empty_list_result("prompts", modern)},
+           {"prompts", list_result("prompts", {}, modern)},
            {"resourceTemplates", template_list_result(modern)}}) {
     auto result = json::parse(text);
     EXPECT_TRUE(result[member].is_array());
@@ -69,12 +77,13 @@ TEST(mcp_server, lists_in_both_eras) {
   }
   auto tools = json::parse(tool_list_result(R"({"name":"t"})", legacy));
   EXPECT_EQ(tools, json::parse(R"({"tools":[{"name":"t"}]})"));
-  EXPECT_EQ(json::parse(empty_list_result("prompts", legacy)), json::parse(R"({"prompts":[]})"));
+  EXPECT_EQ(json::parse(list_result("prompts", {}, legacy)), json::parse(R"({"prompts":[]})"));
 }
 
 TEST(mcp_server, the_resource_list_names_the_guide) {
   auto result = json::parse(resource_list_result(legacy));
-  ASSERT_EQ(result["resources"].size(), 1U);
+  ASSERT_EQ(result["resources"].size(), 2U);
+  EXPECT_EQ(result["resources"][1]["uri"], output_schema_uri);
   EXPECT_EQ(result["resources"][0]["uri"], "bulkhead://capabilities");
   EXPECT_EQ(result["resources"][0]["mimeType"], "text/markdown");
   expect_legacy_result(result);
@@ -83,8 +92,8 @@ TEST(mcp_server, the_resource_list_names_the_guide) {
 TEST(mcp_server, the_resource_list_goes_on_with_what_runs_left) {
   const resource_page page{{{"bulkhead://artifacts/x/y", "y", "image/png", 12}}, "next"};
   auto result = json::parse(resource_list_result(legacy, page));
-  ASSERT_EQ(result["resources"].size(), 2U);
-  EXPECT_EQ(result["resources"][1], (json{{"uri", "bulkhead://artifacts/x/y"},
+  ASSERT_EQ(result["resources"].size(), 3U);
+  EXPECT_EQ(result["resources"][2], (json{{"uri", "bulkhead://artifacts/x/y"},
                                           {"name", "y"},
                                           {"mimeType", "image/png"},
                                           {"size", 12}}));
@@ -184,11 +193,15 @@ TEST(mcp_server, empty_results) {
   expect_modern_result(json::parse(empty_result(modern)), false);
 }
 
+TEST(mcp_server, a_result_that_asks_is_not_complete) {
+  auto result = json::parse(result_that_asks(R"("requestState":"x")"));
+  EXPECT_EQ(result["resultType"], "input_required");
+  EXPECT_EQ(result["requestState"], "x");
+  EXPECT_EQ(result["_meta"]["io.modelcontextprotocol/serverInfo"]["name"], "bulkhead");
+}
+
 TEST(mcp_server, subscriptions_keep_the_id_and_its_type) {
   for (const auto* id : {"0", R"("a")"}) {
-    auto ack = json::parse(subscription_ack_params(id));
-    EXPECT_EQ(ack["_meta"]["io.modelcontextprotocol/subscriptionId"], json::parse(id));
-    EXPECT_EQ(ack["notifications"], json::object());
     auto end = json::parse(subscription_end_result(id));
     EXPECT_EQ(end["_meta"]["io.modelcontextprotocol/subscriptionId"], json::parse(id));
     EXPECT_EQ(end["resultType"], "complete");

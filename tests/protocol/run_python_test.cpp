@@ -51,6 +51,8 @@ TEST_F(run_python, what_a_model_sees_is_small) {
   auto seen = tool["name"].dump().size() + tool["description"].dump().size() +
               tool["inputSchema"].dump().size();
   EXPECT_LE(seen, 1400U);
+  EXPECT_FALSE(tool.contains("outputSchema"));
+  EXPECT_EQ(tool["_meta"]["bulkhead/outputSchema"], output_schema_uri);
   EXPECT_EQ(tool["name"], "run_python");
 }
 
@@ -63,6 +65,13 @@ TEST_F(run_python, the_description_tells_how_to_go_on) {
                   description.find("from mcp import runtime") != std::string::npos);
     EXPECT_TRUE(found) << word;
   }
+}
+
+TEST_F(run_python, the_output_schema_is_there_on_request) {
+  config.output_schema = true;
+  auto tool = json::parse(run_python_definition(config));
+  EXPECT_EQ(tool["outputSchema"], json::parse(run_python_output_schema()));
+  EXPECT_EQ(tool["outputSchema"]["type"], "object");
 }
 
 TEST_F(run_python, the_schema_says_what_is_taken) {

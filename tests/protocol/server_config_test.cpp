@@ -79,6 +79,28 @@ TEST(server_config, defaults_and_find) {
   EXPECT_EQ(result.find("c"), nullptr);
 }
 
+TEST(server_config, roots_become_uris) {
+  auto result = read_one(R"({"mcpServers":{"a":{"command":"x","maxConcurrentCalls":3,
+    "roots":["/data/a b/\u00fc%","~/notes","file:///as%20it%20is"]}}})");
+  ASSERT_EQ(result.servers.size(), 1U);
+  EXPECT_EQ(result.servers[0].roots,
+            (std::vector<std::string>{"file:///data/a%20b/%C3%BC%25", "file:///home/u/notes",
+                                      "file:///as%20it%20is"}));
+  EXPECT_EQ(result.servers[0].most_calls, 3U);
+  EXPECT_TRUE(result.problems.empty());
+  for (const char* roots : {"\"/data\"", "[5]", "[\"data\"]", "[\"https://a.example/\"]"}) {
+    EXPECT_NE(problem_of(std::string{R"({"command":"x","roots":)"} + roots + "}").find("roots"),
+              std::string::npos)
+        << roots;
+  }
+  for (const char* calls : {"0", "-1", "1.5", "\"3\"", "1001"}) {
+    EXPECT_NE(problem_of(std::string{R"({"command":"x","maxConcurrentCalls":)"} + calls + "}")
+                  .find("maxConcurrentCalls"),
+              std::string::npos)
+        << calls;
+  }
+}
+
 TEST(server_config, a_raw_name_is_found_before_an_alias) {
   auto result = read_one(R"({"mcpServers":{"class":{"command":"x"},"class_":{"command":"y"}}})");
   ASSERT_EQ(result.servers.size(), 2U);
@@ -161,6 +183,23 @@ TEST(server_config, refuses_unusable_addresses) {
             "${NOPE:-default}");
 }
 
+TEST(server_config, reads_how_to_log_in) {
+  auto result = read_one(R"({"mcpServers": {
+    "a": {"url": "https://a", "oauth": {"clientId": "me", "clientSecret": "${TOKEN}",
+          "clientMetadataUrl": "https://me/c.json", "scope": "x y", "callbackPort": 8123}},
+    "b": {"url": "https://b", "oauth": false}}})");
+  EXPECT_TRUE(result.problems.empty());
+  ASSERT_EQ(result.servers.size(), 2U);
+  EXPECT_EQ(result.servers[0].oauth,
+            (server_oauth{"me", "s3cret-value", "https://me/c.json", "x y", 8123}));
+  EXPECT_EQ(result.servers[1].oauth, server_oauth{});
+  EXPECT_EQ(problem_of(R"({"url":"https://x","oauth":"yes"})"), "oauth must be an object");
+  EXPECT_EQ(problem_of(R"({"url":"https://x","oauth":{"callbackPort":70000}})"),
+            "oauth.callbackPort must be a port, from 0 to 65535");
+  EXPECT_EQ(problem_of(R"({"url":"https://x","oauth":{"clientSecret":7}})"),
+            "oauth.clientSecret must be a string, but is a number");
+}
+
 TEST(server_config, an_entry_narrows_its_tools) {
   auto result = read_one(R"({"mcpServers": {
       "a": {"command": "x", "includeTools": ["ls", "get_*"], "excludeTools": ["get_key"]},
@@ -168,7 +207,7 @@ TEST(server_config, an_entry_narrows_its_tools) {
       "policy": {"deny": ["a/get_two"]}})");
   EXPECT_TRUE(result.problems.empty());
   auto allowed = [&](const char* server, const char* tool) {
-    return allows_tool(result.rules, server, tool);
+    return allows_tool_name(result.rules, server, tool);
   };
   EXPECT_TRUE(allowed("a", "ls").allowed);
   EXPECT_TRUE(allowed("a", "get_one").allowed);
@@ -178,7 +217,7 @@ TEST(server_config, an_entry_narrows_its_tools) {
   EXPECT_FALSE(allowed("b", "ls").allowed);
   EXPECT_TRUE(allowed("c", "ls").allowed);
   run_rights rights{result.rules, {"a", "b"}};
-  EXPECT_FALSE(rights.tool("a", "rm").allowed);
+  EXPECT_FALSE(rights.tool_name("a", "rm").allowed);
   for (auto entry :
        {R"({"command":"x","includeTools":"ls"})", R"({"command":"x","excludeTools":[1]})",
         R"({"command":"x","excludeTools":[""]})", R"({"command":"x","excludeTool":["a"]})"}) {
@@ -190,7 +229,7 @@ TEST(server_config, a_filter_goes_with_its_entry) {
   auto result =
       read({{"/a.json", R"({"mcpServers": {"x": {"command": "x", "includeTools": ["ls"]}}})"},
             {"/b.json", R"({"mcpServers": {"x": {"command": "y"}}})"}});
-  EXPECT_TRUE(allows_tool(result.rules, "x", "rm").allowed);
+  EXPECT_TRUE(allows_tool_name(result.rules, "x", "rm").allowed);
   EXPECT_TRUE(result.rules.filters.empty());
 }
 
@@ -335,8 +374,10 @@ TEST(server_config, policies_are_put_together) {
                                       {"a":{"command":"x"},"b":{"command":"x"},
                                        "c":{"command":"x","disabled":true}}})"}});
   EXPECT_TRUE(result.problems.empty());
-  EXPECT_EQ(result.rules.allow, (std::vector<std::string>{"a", "b/*"}));
-  EXPECT_EQ(result.rules.deny, (std::vector<std::string>{"c", "a/delete_*"}));
+  EXPECT_EQ(result.rules.allow,
+            (std::vector<policy_pattern>{{"a", "/1.json"}, {"b/*", "/1.json"}}));
+  EXPECT_EQ(result.rules.deny,
+            (std::vector<policy_pattern>{{"c", "/1.json"}, {"a/delete_*", "/2.json"}}));
 }
 
 TEST(server_config, a_policy_that_cannot_be_understood_denies_all) {
@@ -371,7 +412,8 @@ TEST(server_config, a_policy_that_cannot_be_understood_denies_all) {
       told = told || problem.message.find("every server is denied") != std::string::npos;
     }
     EXPECT_TRUE(told) << text;
-    EXPECT_NE(allows_tool(result.rules, "x", "t").rule.find("/p.json"), std::string::npos) << text;
+    EXPECT_NE(allows_tool_name(result.rules, "x", "t").rule.find("/p.json"), std::string::npos)
+        << text;
   }
 }
 
@@ -394,8 +436,8 @@ TEST(server_config, a_file_that_was_not_read_denies_all) {
     ASSERT_EQ(result.problems.size(), 1U);
     EXPECT_EQ(result.problems[0].kind, problem_kind::error);
     EXPECT_FALSE(allows_server(result.rules, "x").allowed);
-    EXPECT_FALSE(allows_tool(result.rules, "x", "t").allowed);
-    EXPECT_FALSE(run_rights(result.rules, {"x"}).tool("x", "t").allowed);
+    EXPECT_FALSE(allows_tool_name(result.rules, "x", "t").allowed);
+    EXPECT_FALSE(run_rights(result.rules, {"x"}).tool_name("x", "t").allowed);
     EXPECT_TRUE(run_rights(result.rules, {"x"}).servers().empty());
   }
 }
@@ -510,7 +552,7 @@ TEST(server_config, an_empty_allow_list_allows_nothing_and_is_worth_a_word) {
   auto result = read_one(R"({"policy":{"allow":[]}})");
   ASSERT_EQ(result.problems.size(), 1U);
   EXPECT_FALSE(allows_server(result.rules, "x").allowed);
-  EXPECT_FALSE(allows_tool(result.rules, "x", "y").allowed);
+  EXPECT_FALSE(allows_tool_name(result.rules, "x", "y").allowed);
   EXPECT_TRUE(allows_server(read_one(R"({"policy":{"deny":[]}})").rules, "x").allowed);
 }
 

@@ -1,10 +1,10 @@
 #include <chrono>
-#include <deque>
+#include <memory>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "protocol/tool_index.hpp"
+#include "protocol/tool_search.hpp"
 
 namespace bulkhead {
 namespace {
@@ -40,14 +40,26 @@ std::vector<server_documents> catalogue() {
   };
 }
 
+/// Documents with what is worked out of them.
+struct shelf {
+  explicit shelf(server_documents all) : documents{std::move(all)}, index{documents} {}
+  server_documents documents;
+  tool_index index;
+};
+
+void put(tool_search& search, const server_documents& server) {
+  auto made = std::make_shared<shelf>(server);
+  search.put({made, &made->index});
+}
+
 std::string search_in(const std::vector<server_documents>& servers, std::string_view query,
                       std::uint32_t limit, bool full_detail) {
-  std::deque<tool_index> indexes;
-  std::vector<const tool_index*> pointers;
+  tool_search search;
   for (const auto& server : servers) {
-    pointers.push_back(&indexes.emplace_back(server));
+    put(search, server);
   }
-  return search_tool_documents(pointers, query, limit, full_detail);
+  return encode_tool_hits(search.find(query, limit), full_detail,
+                          [](const server_documents&) { return ""; });
 }
 
 std::vector<std::string> search(std::string_view query, std::uint32_t limit = 5) {
@@ -95,6 +107,73 @@ TEST(search, the_whole_word_beats_its_prefix) {
   ASSERT_EQ(found.size(), 2U);
   EXPECT_EQ(found[0]["tool"], "file");
   EXPECT_GT(found[0]["score"], found[1]["score"]);
+}
+
+TEST(search, synonyms_count_for_less_than_the_word) {
+  EXPECT_EQ(best("retrieve file"), "read_file");
+  std::vector<server_documents> servers = {
+      {"s", "s", "", {tool("erase_note", "x"), tool("delete_note", "x")}}};
+  auto found = json::parse(search_in(servers, "delete", 5, false));
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(found[0]["tool"], "delete_note");
+}
+
+TEST(search, a_misspelled_word_finds_what_was_meant) {
+  EXPECT_EQ(best("reposiory isue"), "list_issues");
+  EXPECT_EQ(best("merg pul reqest"), "merge_pull_request");
+  EXPECT_TRUE(search("xqzzvw").empty());
+}
+
+TEST(search, words_that_say_nothing_are_left_out) {
+  EXPECT_EQ(best("how can i do a merge of the pull request"), "merge_pull_request");
+}
+
+TEST(search, of_one_server_only) {
+  tool_search all;
+  for (const auto& server : catalogue()) {
+    put(all, server);
+  }
+  for (const auto& hit : all.find("file text issue code", 50, "files")) {
+    EXPECT_EQ(hit.server->documents().server, "files");
+  }
+  EXPECT_FALSE(all.find("file", 5, "files").empty());
+  EXPECT_TRUE(all.find("file", 5, "nowhere").empty());
+}
+
+TEST(search, servers_come_and_go_one_by_one) {
+  tool_search all;
+  for (const auto& server : catalogue()) {
+    put(all, server);
+  }
+  put(all, {"files", "files", "", {tool("burn_disc", "Burns a disc.")}});
+  EXPECT_TRUE(all.find("writes a page", 5, "files").empty());
+  EXPECT_EQ(all.find("burn", 5).size(), 1U);
+  all.remove("files");
+  EXPECT_TRUE(all.find("burn", 5).empty());
+  EXPECT_FALSE(all.find("issue", 5).empty());
+  all.remove("files");
+  all.remove("github");
+  EXPECT_TRUE(all.find("issue", 5).empty());
+}
+
+TEST(search, what_a_query_holds_is_no_command) {
+  for (const char* query :
+       {"\"", "\" OR name:x", "NEAR(a b)", "read*", "-file", "'; DROP TABLE tools", "(",
+        "name : read", "^read", "a AND", "\xff\xfe", "read\0file"}) {
+    EXPECT_NO_THROW(search(query)) << query;
+  }
+  EXPECT_EQ(best("NOT read AND file*"), "read_file");
+}
+
+TEST(search, long_texts_are_cut_and_do_no_harm) {
+  std::string text;
+  for (int i = 0; i < 5000; ++i) {
+    text += "word" + std::to_string(i) + " ";
+  }
+  std::vector<server_documents> servers = {
+      {"s", "s", "", {tool("long", text + std::string(100'000, 'x'), "{\"properties\":7}")}}};
+  EXPECT_NE(search_in(servers, "word7", 5, false), "[]");
+  EXPECT_EQ(search_in(servers, "word4999", 5, false).find("word4999"), std::string::npos);
 }
 
 TEST(search, a_rare_word_counts_more_than_a_common_one) {
@@ -154,10 +233,11 @@ TEST(search, the_work_is_done_once_for_all_searches) {
                                 R"({"properties":{"path":{"type":"string"}}})"));
   }
   auto start = std::chrono::steady_clock::now();
-  tool_index index{server};
+  tool_search all;
+  put(all, server);
   auto built = std::chrono::steady_clock::now();
   for (int i = 0; i < 10; ++i) {
-    ASSERT_NE(search_tool_documents({&index}, "the thing of repository 77", 5, false), "[]");
+    ASSERT_FALSE(all.find("the thing of repository 77", 5).empty());
   }
   auto searched = std::chrono::steady_clock::now();
   EXPECT_LT(searched - built, 5 * (built - start)) << "ten searches";

@@ -59,7 +59,7 @@ struct invocation_fixture : test_coordinator_fixture<actor_config> {
     request.servers = {"files"};
     request.timeout = 30s;
     registry_actor = sys.spawn(scripted_registry, registry);
-    library = sys.spawn(tool_library);
+    library = sys.spawn(tool_library, env, std::string{});
     box = sys.spawn(scripted_sandbox, sandbox);
     sessions_actor = sys.spawn(recording_sessions, sessions);
   }
@@ -126,7 +126,7 @@ struct invocation_fixture : test_coordinator_fixture<actor_config> {
     run = sys.spawn(invocation,
                     invocation_context{env, registry_actor, library,
                                        [this] { return sessions_actor; }, make_sandbox, store,
-                                       configured},
+                                       configured, ledger, approvals},
                     request);
     run->attach_functor([flag = terminated] { *flag = true; });
     asker = sys.spawn([this](caf::event_based_actor* asking) {
@@ -273,6 +273,9 @@ struct invocation_fixture : test_coordinator_fixture<actor_config> {
   client_registry_actor registry_actor;
   tool_library_actor library;
   artifact_store_actor store; ///< null: nothing is kept
+  std::shared_ptr<current_catalogue> configured{};
+  ledger_writer ledger{};
+  std::function<approval_store_actor()> approvals{}; ///< null: nothing is approved
   python_sessions_actor sessions_actor;
   sandbox_actor box;
   sandbox_actor first_box; ///< in its place for the first request, when set

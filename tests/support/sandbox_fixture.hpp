@@ -27,6 +27,7 @@ struct owner_log {
   std::vector<sandbox_up> ups;
   std::vector<guest_output> outputs;
   std::vector<guest_call> calls;
+  std::vector<guest_cancel> cancels;
   std::vector<refused_call> refused;
   std::vector<guest_artifact> artifacts;
   std::vector<guest_done> dones;
@@ -42,6 +43,7 @@ inline sandbox_owner_actor::behavior_type recording_owner(sandbox_owner_actor::p
       [log](const sandbox_up& up) { log->ups.push_back(up); },
       [log](const guest_output& output) { log->outputs.push_back(output); },
       [log](const guest_call& call) { log->calls.push_back(call); },
+      [log](const guest_cancel& cancel) { log->cancels.push_back(cancel); },
       [log](const refused_call& call) { log->refused.push_back(call); },
       [log](const guest_artifact& artifact) { log->artifacts.push_back(artifact); },
       [log](const guest_done& done) { log->dones.push_back(done); },

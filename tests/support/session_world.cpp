@@ -73,14 +73,16 @@ scripted_admission(admission_actor::stateful_pointer<scripted_admission_state> s
   };
 }
 
-front_end_actor::behavior_type
-recording_front_end(front_end_actor::pointer, std::shared_ptr<std::vector<nlohmann::json>> log) {
+front_end_actor::behavior_type recording_front_end(front_end_actor::pointer,
+                                                   std::shared_ptr<written_messages> log) {
   return {
       [log](message_atom, const std::string& message) {
-        log->push_back(nlohmann::json::parse(message));
+        log->messages.push_back(nlohmann::json::parse(message));
+        log->requests.emplace_back(nullptr);
       },
-      [log](message_atom, const std::string&, const std::string& message) {
-        log->push_back(nlohmann::json::parse(message));
+      [log](message_atom, const std::string& request, const std::string& message) {
+        log->messages.push_back(nlohmann::json::parse(message));
+        log->requests.push_back(nlohmann::json::parse(request));
       },
       [](line_atom, const std::string&) {},
       [](line_atom) {},
@@ -116,7 +118,8 @@ session_context scripted_context(caf::actor_system& system, environment_ptr env,
   };
   python_sessions_actor sessions = system.spawn(python_sessions, env);
   return {std::move(env), system.spawn(scripted_admission, admission),
-          [sessions] { return sessions; }, std::move(catalogue), start};
+          [sessions] { return sessions; }, [catalogue = std::move(catalogue)] { return catalogue; },
+          start};
 }
 
 } // namespace bulkhead::testing

@@ -52,10 +52,15 @@ admission_actor::behavior_type
 scripted_admission(admission_actor::stateful_pointer<scripted_admission_state> self,
                    std::shared_ptr<admission_script> script);
 
-/// Gets what a session writes, each message parsed.
-front_end_actor::behavior_type
-recording_front_end(front_end_actor::pointer self,
-                    std::shared_ptr<std::vector<nlohmann::json>> messages);
+/// What a session writes: each message, parsed, and the client's request that it belongs to (null:
+/// none).
+struct written_messages {
+  std::vector<nlohmann::json> messages;
+  std::vector<nlohmann::json> requests;
+};
+
+front_end_actor::behavior_type recording_front_end(front_end_actor::pointer self,
+                                                   std::shared_ptr<written_messages> written);
 
 /// An environment with default settings, ids "run-1", "run-2", … and a log that goes nowhere.
 std::shared_ptr<environment> test_environment();

@@ -2,7 +2,9 @@
 //
 // One JSON object a line on stdin: {n, op, ...}; each is answered by {n, ok} or {n, error: {code, message}}
 // on stdout as soon as it is done, so that operations overlap. `cancel` ends the call that has the number
-// `call`. Progress and log notifications come as {progress: {...}, call} and {log: {...}}.
+// `call`. Progress, log and change notifications come as {progress: {...}, call}, {log: {...}} and
+// {change: {method, params}}; `answer`, before `connect`, says what the client answers when it is asked, and
+// what it was asked comes as {asked: {method, params}}.
 import readline from 'node:readline';
 
 const say = (message) => process.stdout.write(JSON.stringify(message) + '\n');
@@ -12,36 +14,72 @@ async function makeClient(flavour, mode) {
   if (flavour === 'sdk1') {
     const { Client } = await import('@modelcontextprotocol/sdk/client/index.js');
     const { StdioClientTransport } = await import('@modelcontextprotocol/sdk/client/stdio.js');
-    const { LoggingMessageNotificationSchema } = await import('@modelcontextprotocol/sdk/types.js');
+    const { StreamableHTTPClientTransport } = await import('@modelcontextprotocol/sdk/client/streamableHttp.js');
+    const types = await import('@modelcontextprotocol/sdk/types.js');
     const client = new Client(info);
-    client.setNotificationHandler(LoggingMessageNotificationSchema, (note) => say({ log: note.params }));
+    client.setNotificationHandler(types.LoggingMessageNotificationSchema, (note) => say({ log: note.params }));
+    for (const schema of [types.ResourceListChangedNotificationSchema, types.ResourceUpdatedNotificationSchema]) {
+      client.setNotificationHandler(schema, ({ method, params }) => say({ change: { method, params } }));
+    }
+    const schemas = {
+      'elicitation/create': types.ElicitRequestSchema,
+      'sampling/createMessage': types.CreateMessageRequestSchema,
+    };
     return {
+      handle: (method, handler) => client.setRequestHandler(schemas[method], handler),
+      subscribe: (uri) => client.subscribeResource({ uri }),
       client,
       transport: StdioClientTransport,
+      http: StreamableHTTPClientTransport,
       call: (params, options) => client.callTool(params, undefined, options),
       version: (transport) => transport.protocolVersion ?? client.getNegotiatedProtocolVersion?.(),
     };
   }
-  const { Client } = await import('@modelcontextprotocol/client');
+  const { Client, StreamableHTTPClientTransport } = await import('@modelcontextprotocol/client');
   const { StdioClientTransport } = await import('@modelcontextprotocol/client/stdio');
   const negotiation = !mode ? {} : mode === 'auto' ? { mode } : { mode: { pin: mode } };
   const client = new Client(info, { versionNegotiation: negotiation });
   client.setNotificationHandler('notifications/message', (note) => say({ log: note.params }));
+  for (const name of ['notifications/resources/list_changed', 'notifications/resources/updated']) {
+    client.setNotificationHandler(name, ({ method, params }) => say({ change: { method, params } }));
+  }
+  const modern = () => client.getNegotiatedProtocolVersion() >= '2026-07-28';
   return {
+    handle: (method, handler) => client.setRequestHandler(method, handler),
+    subscribe: async (uri) => {
+      if (modern()) {
+        const { honoredFilter } = await client.listen({ resourcesListChanged: true, resourceSubscriptions: [uri] });
+        return honoredFilter;
+      }
+      return client.subscribeResource({ uri });
+    },
     client,
     transport: StdioClientTransport,
+    http: StreamableHTTPClientTransport,
     call: (params, options) => client.callTool(params, options),
     version: () => client.getNegotiatedProtocolVersion(),
   };
 }
 
-const { client, transport: Transport, call, version } = await makeClient(process.argv[2], process.argv[3]);
+const { client, transport: Transport, http: HttpTransport, call, version, handle, subscribe } =
+  await makeClient(process.argv[2], process.argv[3]);
 const calls = new Map();
 let transport;
 
 const operations = {
-  async connect({ command, args = [] }) {
-    transport = new Transport({ command, args, stderr: 'inherit' });
+  answer({ capabilities, answers }) {
+    client.registerCapabilities(capabilities);
+    for (const [method, result] of Object.entries(answers)) {
+      handle(method, (request) => {
+        say({ asked: { method, params: request.params } });
+        return result;
+      });
+    }
+  },
+  async connect({ command, args = [], url, token }) {
+    transport = url
+      ? new HttpTransport(new URL(url), { requestInit: { headers: { Authorization: `Bearer ${token}` } } })
+      : new Transport({ command, args, stderr: 'inherit' });
     await client.connect(transport);
     return {
       version: version(transport),
@@ -55,6 +93,10 @@ const operations = {
   listResources: () => client.listResources(),
   listTemplates: () => client.listResourceTemplates(),
   readResource: ({ uri }) => client.readResource({ uri }),
+  listPrompts: () => client.listPrompts(),
+  getPrompt: ({ name, arguments: values }) => client.getPrompt({ name, arguments: values }),
+  complete: ({ ref, argument }) => client.complete({ ref, argument }),
+  subscribe: ({ uri }) => subscribe(uri),
   setLogLevel: ({ level }) => client.setLoggingLevel(level),
   async callTool({ n, name, arguments: values, progress, meta }) {
     const abort = new AbortController();
@@ -70,6 +112,8 @@ const operations = {
     }
   },
   cancel: ({ call: number }) => calls.get(number).abort('test'),
+  // Ends the session, where there is one.
+  terminate: () => transport.terminateSession?.(),
   close: () => client.close(),
 };
 

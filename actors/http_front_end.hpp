@@ -1,0 +1,80 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <caf/stateful_actor.hpp>
+#include <caf/typed_event_based_actor.hpp>
+#include <caf/typed_response_promise.hpp>
+
+#include "actors/http_client.hpp"
+
+namespace bulkhead {
+
+/// All clients of one listener.
+using http_front_end_actor = caf::typed_actor<
+    /// A request came (the I/O thread sends this).
+    caf::reacts_to<http_arrival>,
+    /// A session is of no use any more, by its id; it is stopped.
+    caf::reacts_to<end_atom, std::string>,
+    /// The configured servers are others now.
+    caf::reacts_to<catalogue_atom>,
+    /// Takes no more requests and ends all sessions; answers when they have ended.
+    caf::replies_to<stop_atom>::with<caf::ok_atom>>;
+
+/// What a front end is made of.
+struct http_front_end_context {
+  environment_ptr env;
+  /// What a principal's sessions talk to.
+  std::function<session_context(const std::string& principal)> session_of;
+  http_allowance allowance;
+  mirrored_parameters mirrored{}; ///< null: no tool has any
+};
+
+/// Tells the eras and the sessions apart, and hands each request to its client's actor.
+struct http_front_end_state {
+  explicit http_front_end_state(http_front_end_actor::pointer self);
+  http_front_end_actor::behavior_type make_behavior();
+
+  struct client {
+    http_client_actor actor;
+    std::string principal;
+    std::shared_ptr<http_load> load;
+    std::chrono::steady_clock::time_point last_used;
+  };
+
+  void take(http_arrival& arrival);
+  void take_modern(http_arrival& arrival);
+  void take_legacy(http_arrival& arrival);
+  void open_session(http_arrival& arrival);
+  bool make_room(const std::string& principal);
+  void end_session(const std::string& id);
+  void stop_client(const http_client_actor& which);
+  void died(const caf::down_msg& down);
+  caf::result<caf::ok_atom> stop();
+  void answer_if_stopped();
+
+  http_front_end_actor::pointer self;
+  http_front_end_context context;
+  std::map<std::string, client> sessions;           ///< by id
+  std::map<std::string, http_client_actor> modern;  ///< by principal
+  std::map<caf::actor_addr, http_client_actor> all; ///< also those that are ending
+  bool is_stopping = false;
+  std::vector<caf::typed_response_promise<caf::ok_atom>> stopping;
+
+  static inline const char* name = "http_front_end";
+};
+
+http_front_end_actor::behavior_type
+http_front_end(http_front_end_actor::stateful_pointer<http_front_end_state> self,
+               http_front_end_context context);
+
+/// What a listener calls with each request, for a front end.
+std::function<void(incoming_request, memory_budget::share, io::http_reply_ptr)>
+http_requests_to(const http_front_end_actor& to);
+
+} // namespace bulkhead

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <chrono>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <caf/stateful_actor.hpp>
+#include <caf/typed_event_based_actor.hpp>
+#include <caf/typed_response_promise.hpp>
+
+#include "actors/http_client.hpp"
+
+namespace bulkhead {
+
+/// All that one principal asks in the modern era over HTTP, whatever the number of its programs and
+/// connections: to the `mcp_session`, which keeps what outlives a request, they are one client, so
+/// each request gets an id that is unique there. A client that closes its stream cancels its
+/// request.
+struct http_stateless_state {
+  explicit http_stateless_state(http_client_actor::pointer self);
+  http_client_actor::behavior_type make_behavior();
+
+  enum class phase : std::uint8_t { open, stopping, ended };
+
+  struct call {
+    std::string id; ///< that the client gave, JSON text
+    io::http_reply_ptr reply;
+    bool streaming = false; ///< else it may yet become a plain answer
+    std::chrono::steady_clock::time_point since;
+  };
+
+  void take(http_arrival& arrival);
+  void message_for(const std::string& request, const std::string& message);
+  void begin(call& which);
+  void finish(std::map<std::uint64_t, call>::iterator which, const std::string& message);
+  void client_gone(std::uint64_t serial);
+  void session_lost();
+  void tick();
+  void stop();
+  void end();
+
+  http_client_actor::pointer self;
+  http_client_context context;
+  mcp_session_actor session;
+  phase now = phase::open;
+  std::map<std::uint64_t, call> calls; ///< by the id that the session knows
+  std::deque<std::shared_ptr<memory_budget::share>> forwarded;
+  std::vector<caf::typed_response_promise<caf::ok_atom>> stopping;
+
+  static inline const char* name = "http_stateless";
+};
+
+http_client_actor::behavior_type
+http_stateless(http_client_actor::stateful_pointer<http_stateless_state> self,
+               http_client_context context);
+
+} // namespace bulkhead

@@ -1,0 +1,578 @@
+#include "actors/io/http_connection.hpp"
+
+#include <sstream>
+#include <utility>
+
+#include <boost/asio/post.hpp>
+#include <boost/beast/http/empty_body.hpp>
+#include <boost/beast/http/message.hpp>
+#include <boost/beast/http/read.hpp>
+#include <boost/beast/http/write.hpp>
+#include <fmt/format.h>
+
+#include "protocol/json_rpc.hpp"
+
+namespace bulkhead::io {
+
+namespace {
+
+namespace http = boost::beast::http;
+using boost::system::error_code;
+using std::chrono::milliseconds;
+
+/// Read of the next request, or dropped of what is no use any more, at a time.
+constexpr std::size_t read_step = 16 * kibibyte;
+/// How long a client that was refused may go on sending before its connection is cut, so that it
+/// gets to read why.
+constexpr milliseconds linger_time{2'000};
+
+bool breaks_http(const error_code& failure) {
+  return failure.category() == http::make_error_code(http::error::bad_method).category();
+}
+
+/// What to say to a request that couldn't be read; 0: nothing, the client is gone.
+std::uint32_t status_of(const error_code& failure) {
+  if (!breaks_http(failure) || failure == http::error::end_of_stream ||
+      failure == http::error::partial_message) {
+    return 0;
+  }
+  if (failure == http::error::header_limit || failure == http::error::buffer_overflow) {
+    return 431;
+  }
+  return failure == http::error::body_limit ? 413 : 400;
+}
+
+outgoing_answer explain(std::uint32_t status) {
+  switch (status) {
+  case 408:
+    return refusal(408, rpc_code::invalid_request, "the request didn't come in time");
+  case 413:
+    return refusal(413, rpc_code::invalid_request, "the body is over the limit");
+  case 431:
+    return refusal(431, rpc_code::invalid_request, "the header is over the limit");
+  case 500:
+    return refusal(500, rpc_code::internal_error,
+                   "the request was lost to a fault of the server's");
+  case 503: {
+    auto answer =
+        refusal(503, rpc_code::internal_error, "too much is going on at once; try again later");
+    answer.fields.push_back({"Retry-After", "2"});
+    return answer;
+  }
+  default:
+    return refusal(400, rpc_code::invalid_request, "this is no sound HTTP request");
+  }
+}
+
+std::string text_of(boost::beast::string_view text) {
+  return std::string{text.data(), text.size()};
+}
+
+/// The reply that an exchange's owner holds.
+class connection_reply : public http_reply {
+public:
+  connection_reply(std::shared_ptr<http_connection> connection,
+                   boost::asio::any_io_executor executor, std::uint64_t exchange,
+                   std::shared_ptr<http_connection::exchange_status> status)
+      : connection_{std::move(connection)}, executor_{std::move(executor)}, exchange_{exchange},
+        status_{std::move(status)} {}
+
+  ~connection_reply() override {
+    post([](auto& connection, auto exchange) { connection.abandon(exchange); });
+  }
+  connection_reply(const connection_reply&) = delete;
+  connection_reply& operator=(const connection_reply&) = delete;
+
+  void answer(outgoing_answer whole) override {
+    post([whole = std::move(whole)](auto& connection, auto exchange) mutable {
+      connection.answer(exchange, std::move(whole));
+    });
+  }
+
+  void begin(outgoing_answer head) override {
+    post([head = std::move(head)](auto& connection, auto exchange) mutable {
+      connection.begin(exchange, std::move(head));
+    });
+  }
+
+  void write(std::string bytes) override {
+    status_->unsent += bytes.size();
+    post([bytes = std::move(bytes)](auto& connection, auto exchange) mutable {
+      connection.write(exchange, std::move(bytes));
+    });
+  }
+
+  void end() override {
+    post([](auto& connection, auto exchange) { connection.end(exchange); });
+  }
+
+  bool gone() const override { return status_->gone; }
+  std::size_t unsent() const override { return status_->unsent; }
+
+  void when_gone(std::function<void()> told) override {
+    post([told = std::move(told)](auto& connection, auto exchange) mutable {
+      connection.when_gone(exchange, std::move(told));
+    });
+  }
+
+private:
+  template <class Work>
+  void post(Work work) {
+    boost::asio::post(executor_,
+                      [connection = connection_, exchange = exchange_,
+                       work = std::move(work)]() mutable { work(*connection, exchange); });
+  }
+
+  std::shared_ptr<http_connection> connection_;
+  boost::asio::any_io_executor executor_;
+  std::uint64_t exchange_;
+  std::shared_ptr<http_connection::exchange_status> status_;
+};
+
+} // namespace
+
+http_connection::http_connection(boost::asio::ip::tcp::socket socket,
+                                 std::shared_ptr<const http_service> service,
+                                 std::function<void(http_connection*)> ended)
+    : socket_{std::move(socket)}, service_{std::move(service)}, ended_{std::move(ended)},
+      timer_{socket_.get_executor()},
+      write_timer_{socket_.get_executor()}, buffer_{service_->bounds.header + 8 * read_step} {
+  error_code ignored;
+  socket_.set_option(boost::asio::ip::tcp::no_delay{true}, ignored);
+}
+
+http_connection::~http_connection() = default;
+
+void http_connection::start() {
+  await_request();
+}
+
+void http_connection::turn_away() {
+  refuse(explain(503));
+}
+
+void http_connection::wind_up() {
+  winding_up_ = true;
+  if (now_ == stage::idle) {
+    close();
+  }
+}
+
+// Requests.
+
+void http_connection::await_request() {
+  if (winding_up_ || service_->closing) {
+    close();
+    return;
+  }
+  now_ = stage::idle;
+  keep_alive_ = true;
+  parser_.emplace();
+  parser_->header_limit(static_cast<std::uint32_t>(service_->bounds.header));
+  parser_->body_limit(service_->bounds.body);
+  limit(service_->bounds.idle_time);
+  if (buffer_.size() > 0 && !reading_ahead_) {
+    read_head();
+  } else {
+    read_ahead();
+  }
+}
+
+/// Reads what comes while no request is being read: the next one's beginning, or the end.
+void http_connection::read_ahead() {
+  if (reading_ahead_ || buffer_.size() >= read_step || now_ == stage::closed) {
+    return;
+  }
+  reading_ahead_ = true;
+  socket_.async_read_some(
+      buffer_.prepare(read_step),
+      [self = shared_from_this()](const error_code& failure, std::size_t bytes) {
+        self->reading_ahead_ = false;
+        if (self->now_ == stage::closed) {
+          return;
+        }
+        self->buffer_.commit(bytes);
+        if (failure) {
+          // What is on its way may still be read by a client that closed only its own side.
+          self->keep_alive_ = false;
+          self->now_ == stage::finishing ? void() : self->close();
+          return;
+        }
+        switch (self->now_) {
+        case stage::idle:
+          self->read_head();
+          break;
+        case stage::lingering:
+          self->discard();
+          break;
+        default:
+          self->read_ahead();
+        }
+      });
+}
+
+void http_connection::read_head() {
+  now_ = stage::head;
+  limit(service_->bounds.header_time);
+  http::async_read_header(socket_, buffer_, *parser_,
+                          [self = shared_from_this()](const error_code& failure, std::size_t) {
+                            failure ? self->fail_read(failure) : self->take_head();
+                          });
+}
+
+void http_connection::take_head() {
+  const auto& head = parser_->get();
+  keep_alive_ = parser_->keep_alive();
+  old_client_ = head.version() < 11;
+  request_ = {};
+  request_.method = text_of(head.method_string());
+  request_.target = text_of(head.target());
+  for (const auto& field : head) {
+    request_.fields.push_back({text_of(field.name_string()), text_of(field.value())});
+  }
+  if (request_.fields.size() > service_->bounds.fields) {
+    refuse(explain(431));
+    return;
+  }
+  if (const auto* coding = request_.find("transfer-encoding");
+      coding != nullptr && !same_name(*coding, "chunked")) {
+    refuse(explain(400));
+    return;
+  }
+  auto principal = check_head(request_, service_->rules);
+  if (!principal) {
+    refuse(principal.error());
+    return;
+  }
+  request_.principal = std::move(*principal);
+  auto length = parser_->content_length().value_or(0);
+  if (length > service_->bounds.body) {
+    refuse(explain(413));
+    return;
+  }
+  if (!make_room(length)) {
+    refuse(explain(503));
+    return;
+  }
+  now_ = stage::body;
+  body_began_ = std::chrono::steady_clock::now();
+  parser_->eager(true);
+  if (const auto* expects = request_.find("expect");
+      expects != nullptr && same_name(*expects, "100-continue") && !parser_->is_done()) {
+    queue("HTTP/1.1 100 Continue\r\n\r\n");
+  }
+  read_body();
+}
+
+/// Is there room for a body of that many bytes in all?
+bool http_connection::make_room(std::uint64_t bytes) {
+  auto more = bytes > body_share_.bytes() ? bytes - body_share_.bytes() : 0;
+  return more == 0 || service_->budget->take(more, body_share_);
+}
+
+void http_connection::read_body() {
+  if (parser_->is_done()) {
+    hand_over();
+    return;
+  }
+  auto expected_bytes = parser_->content_length().value_or(parser_->get().body().size());
+  auto allowance = service_->bounds.body_time +
+                   std::chrono::seconds{expected_bytes / service_->bounds.body_rate};
+  auto spent =
+      std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - body_began_);
+  limit(std::max(allowance - spent, milliseconds{0}));
+  http::async_read_some(socket_, buffer_, *parser_,
+                        [self = shared_from_this()](const error_code& failure, std::size_t) {
+                          failure ? self->fail_read(failure) : self->body_came();
+                        });
+}
+
+void http_connection::body_came() {
+  auto bytes = parser_->get().body().size();
+  if (bytes > service_->bounds.body) {
+    refuse(explain(413));
+  } else if (!make_room(bytes)) {
+    refuse(explain(503));
+  } else {
+    read_body();
+  }
+}
+
+void http_connection::hand_over() {
+  now_ = stage::answering;
+  timer_.cancel();
+  request_.body = std::move(parser_->get().body());
+  ++exchange_;
+  status_ = std::make_shared<exchange_status>();
+  http_reply_ptr reply = std::make_shared<connection_reply>(
+      shared_from_this(), socket_.get_executor(), exchange_, status_);
+  service_->handle(std::exchange(request_, {}), std::exchange(body_share_, {}), std::move(reply));
+  read_ahead();
+}
+
+void http_connection::refuse(const outgoing_answer& reason) {
+  // What is left of the request isn't read, so that no other one can follow.
+  keep_alive_ = false;
+  body_share_.release();
+  timer_.cancel();
+  ++exchange_;
+  status_ = std::make_shared<exchange_status>();
+  now_ = stage::finishing;
+  send_head(reason, reason.body.size());
+  queue(reason.body);
+}
+
+void http_connection::fail_read(const error_code& failure) {
+  if (now_ == stage::closed) {
+    return;
+  }
+  if (failure == boost::asio::error::operation_aborted && timed_out_) {
+    refuse(explain(408));
+  } else if (auto status = status_of(failure); status != 0) {
+    refuse(explain(status));
+  } else {
+    close();
+  }
+}
+
+// Answers.
+
+void http_connection::answer(std::uint64_t exchange, outgoing_answer whole) {
+  if (exchange != exchange_ || now_ != stage::answering) {
+    return;
+  }
+  now_ = stage::finishing;
+  send_head(whole, whole.body.size());
+  status_->unsent += whole.body.size();
+  queue(std::move(whole.body));
+}
+
+void http_connection::begin(std::uint64_t exchange, outgoing_answer head) {
+  if (exchange != exchange_ || now_ != stage::answering) {
+    return;
+  }
+  now_ = stage::streaming;
+  send_head(head, std::nullopt);
+}
+
+void http_connection::write(std::uint64_t exchange, std::string bytes) {
+  if (exchange != exchange_ || now_ != stage::streaming || bytes.empty()) {
+    return;
+  }
+  if (status_->unsent - bytes.size() > service_->bounds.write_ahead) {
+    // It doesn't keep up, and what is said to it must be kept somewhere.
+    close();
+    return;
+  }
+  if (old_client_) {
+    queue(std::move(bytes));
+    return;
+  }
+  auto payload = bytes.size();
+  auto chunk = fmt::format("{:x}\r\n", payload);
+  chunk += bytes;
+  chunk += "\r\n";
+  status_->unsent += chunk.size() - payload;
+  queue(std::move(chunk));
+}
+
+void http_connection::end(std::uint64_t exchange) {
+  if (exchange != exchange_ || now_ != stage::streaming) {
+    return;
+  }
+  now_ = stage::finishing;
+  if (old_client_) {
+    keep_alive_ = false;
+    write_more();
+    if (!writing_ && now_ == stage::finishing) {
+      finish_exchange();
+    }
+    return;
+  }
+  queue("0\r\n\r\n");
+}
+
+void http_connection::abandon(std::uint64_t exchange) {
+  if (exchange != exchange_) {
+    return;
+  }
+  if (now_ == stage::answering) {
+    answer(exchange, explain(500));
+  } else if (now_ == stage::streaming) {
+    close();
+  }
+}
+
+void http_connection::when_gone(std::uint64_t exchange, std::function<void()> told) {
+  if (exchange != exchange_) {
+    return;
+  }
+  if (now_ == stage::closed) {
+    told();
+  } else if (now_ == stage::answering || now_ == stage::streaming) {
+    told_when_gone_ = std::move(told);
+  }
+}
+
+void http_connection::send_head(const outgoing_answer& head, std::optional<std::size_t> length) {
+  http::response<http::empty_body> message{static_cast<http::status>(head.status),
+                                           old_client_ ? 10U : 11U};
+  for (const auto& field : head.fields) {
+    message.insert(field.name, field.value);
+  }
+  message.set("X-Content-Type-Options", "nosniff");
+  if (message.find(http::field::cache_control) == message.end()) {
+    message.set(http::field::cache_control, "no-store");
+  }
+  if (length && head.status != 204) {
+    message.content_length(*length);
+  } else if (!length) {
+    message.chunked(!old_client_);
+    keep_alive_ = keep_alive_ && !old_client_;
+  }
+  message.keep_alive(keep_alive_ && !winding_up_ && !service_->closing);
+  std::ostringstream text;
+  text << message.base();
+  queue(text.str());
+}
+
+void http_connection::queue(std::string bytes) {
+  if (bytes.empty()) {
+    return;
+  }
+  piece next{std::move(bytes), {}};
+  if (!service_->budget->take(next.bytes.size(), next.held)) {
+    close();
+    return;
+  }
+  pieces_.push_back(std::move(next));
+  write_more();
+}
+
+void http_connection::write_more() {
+  if (writing_ || pieces_.empty() || now_ == stage::closed) {
+    return;
+  }
+  writing_ = true;
+  write_timer_.expires_after(service_->bounds.write_time);
+  write_timer_.async_wait([self = shared_from_this()](const error_code& failure) {
+    if (!failure && self->writing_ &&
+        self->write_timer_.expiry() <= std::chrono::steady_clock::now()) {
+      self->close();
+    }
+  });
+  const auto& front = pieces_.front().bytes;
+  socket_.async_write_some(
+      boost::asio::buffer(front.data() + offset_, front.size() - offset_),
+      [self = shared_from_this()](const error_code& failure, std::size_t bytes) {
+        self->writing_ = false;
+        if (self->now_ == stage::closed) {
+          return;
+        }
+        failure ? self->close() : self->written(bytes);
+      });
+}
+
+void http_connection::written(std::size_t bytes) {
+  offset_ += bytes;
+  if (status_) {
+    // Heads aren't counted as waiting, so that a little more can be written than was counted.
+    status_->unsent -= std::min(bytes, status_->unsent.load());
+  }
+  if (offset_ == pieces_.front().bytes.size()) {
+    pieces_.pop_front();
+    offset_ = 0;
+  }
+  if (!pieces_.empty()) {
+    write_more();
+    return;
+  }
+  write_timer_.cancel();
+  if (now_ == stage::finishing) {
+    finish_exchange();
+  }
+}
+
+void http_connection::finish_exchange() {
+  told_when_gone_ = nullptr;
+  status_.reset();
+  if (keep_alive_ && !winding_up_ && !service_->closing) {
+    await_request();
+  } else {
+    linger();
+  }
+}
+
+// The end.
+
+void http_connection::linger() {
+  now_ = stage::lingering;
+  error_code ignored;
+  socket_.shutdown(boost::asio::ip::tcp::socket::shutdown_send, ignored);
+  limit(linger_time);
+  discard();
+}
+
+void http_connection::discard() {
+  if (reading_ahead_) {
+    return;
+  }
+  discarded_ += buffer_.size();
+  buffer_.consume(buffer_.size());
+  if (discarded_ > 2 * service_->bounds.body) {
+    close();
+  } else {
+    read_ahead();
+  }
+}
+
+void http_connection::close() {
+  if (now_ == stage::closed) {
+    return;
+  }
+  auto self = shared_from_this();
+  now_ = stage::closed;
+  error_code ignored;
+  socket_.close(ignored);
+  timer_.cancel();
+  write_timer_.cancel();
+  pieces_.clear();
+  body_share_.release();
+  if (status_) {
+    status_->gone = true;
+  }
+  if (auto told = std::exchange(told_when_gone_, nullptr)) {
+    told();
+  }
+  ended_(this);
+}
+
+void http_connection::limit(milliseconds time) {
+  timer_.expires_after(time);
+  timer_.async_wait([self = shared_from_this()](const error_code& failure) {
+    if (!failure && self->timer_.expiry() <= std::chrono::steady_clock::now()) {
+      self->time_is_up();
+    }
+  });
+}
+
+void http_connection::time_is_up() {
+  switch (now_) {
+  case stage::idle:
+  case stage::lingering:
+    close();
+    break;
+  case stage::head:
+  case stage::body: {
+    // Whoever waits for the read says so to the client.
+    timed_out_ = true;
+    error_code ignored;
+    socket_.cancel(ignored);
+    break;
+  }
+  default:
+    break;
+  }
+}
+
+} // namespace bulkhead::io

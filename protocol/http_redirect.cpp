@@ -1,0 +1,99 @@
+#include "protocol/http_redirect.hpp"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+
+#include <curl/curl.h>
+#include <fmt/format.h>
+
+#include "protocol/ascii.hpp"
+#include "protocol/printable.hpp"
+
+namespace bulkhead {
+
+namespace {
+
+constexpr std::size_t longest_shown = 200;
+
+/// Some services take a token as a part of the path; those are longer than words are.
+constexpr std::size_t longest_segment = 25;
+
+struct url_deleter {
+  void operator()(CURLU* url) const { curl_url_cleanup(url); }
+};
+
+} // namespace
+
+std::string shown_url(const web_url& url) {
+  auto result = url.origin();
+  for (std::string_view rest = url.path; !rest.empty();) {
+    auto segment = rest.substr(0, rest.find('/', 1));
+    rest.remove_prefix(segment.size());
+    result += segment.size() > longest_segment ? "/…" : segment;
+  }
+  return printable(shortened(result + (url.query.empty() ? "" : "?…"), longest_shown));
+}
+
+expected<web_url> resolve_reference(const web_url& base, std::string_view reference,
+                                    std::string_view what) {
+  std::unique_ptr<CURLU, url_deleter> url{curl_url()};
+  char* text = nullptr;
+  auto sound = reference.size() <= longest_url && reference.find('\0') == std::string_view::npos &&
+               url && curl_url_set(url.get(), CURLUPART_URL, base.text().c_str(), 0) == CURLUE_OK &&
+               curl_url_set(url.get(), CURLUPART_URL, std::string{reference}.c_str(),
+                            CURLU_URLENCODE) == CURLUE_OK &&
+               curl_url_get(url.get(), CURLUPART_URL, &text, 0) == CURLUE_OK;
+  if (!sound) {
+    return fail(errc::invalid_argument,
+                fmt::format("{} of {} is no URL of http or https", what, base.origin()));
+  }
+  std::string resolved{text};
+  curl_free(text);
+  auto result = read_web_url(resolved, what);
+  if (!result) {
+    // The text may hold a secret, so it isn't shown.
+    return fail(errc::invalid_argument,
+                fmt::format("{} of {} is no URL of http or https", what, base.origin()));
+  }
+  return result;
+}
+
+bool is_redirect(std::uint32_t status) {
+  return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
+}
+
+expected<redirected> follow_redirect(const web_url& from, const std::string& method, bool has_body,
+                                     std::uint32_t status, std::string_view location) {
+  auto to = resolve_reference(from, location, "the redirect");
+  if (!to) {
+    return tl::unexpected{to.error()};
+  }
+  if (from.is_https() && !to->is_https()) {
+    return fail(errc::denied,
+                fmt::format("it redirects to {}, which isn't encrypted", to->origin()));
+  }
+  redirected result;
+  result.foreign = from.origin() != to->origin();
+  // As all clients do: only 307 and 308 keep the method of a POST.
+  bool same = status == 307 || status == 308 || method == "GET" || method == "HEAD";
+  result.method = same ? method : "GET";
+  result.keeps_body = same && has_body;
+  if (result.foreign && (result.keeps_body || (same && method != "GET" && method != "HEAD"))) {
+    return fail(errc::denied,
+                fmt::format("it redirects to {}, another server, which gets no request that was "
+                            "meant for this one; if it is the right one, name it in the "
+                            "configuration",
+                            to->origin()));
+  }
+  result.url = std::move(*to);
+  return result;
+}
+
+bool is_harmless_header(std::string_view name) {
+  constexpr std::array<std::string_view, 4> harmless = {"accept", "accept-language", "user-agent",
+                                                        "mcp-protocol-version"};
+  return std::find(harmless.begin(), harmless.end(), lower_case(name)) != harmless.end();
+}
+
+} // namespace bulkhead

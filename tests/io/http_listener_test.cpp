@@ -1,0 +1,473 @@
+#include "actors/io/http_listener.hpp"
+
+#include <fmt/format.h>
+
+#include "tests/io/http_client_support.hpp"
+
+namespace bulkhead {
+namespace {
+
+using namespace testing;
+
+struct arrived {
+  incoming_request request;
+  io::http_reply_ptr reply;
+};
+
+constexpr std::string_view head = "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+                                  "application/json\r\nAccept: application/json, "
+                                  "text/event-stream\r\n";
+
+std::string request_with(std::string_view body, std::string_view more = {}) {
+  return fmt::format("{}{}Content-Length: {}\r\n\r\n{}", head, more, body.size(), body);
+}
+
+outgoing_answer answer_with(std::string body) {
+  return {200, {{"Content-Type", "application/json"}}, std::move(body)};
+}
+
+/// A listener whose requests the test answers.
+struct listening : ::testing::Test {
+  void open(io::http_bounds bounds = {}, http_rules rules = {}) {
+    io::http_listener_options options;
+    options.bounds = bounds;
+    options.rules = std::move(rules);
+    options.budget = budget;
+    auto made = io::http_listener::open(
+        io, options,
+        [this](incoming_request request, memory_budget::share held, io::http_reply_ptr reply) {
+          held_bytes = held.bytes();
+          came.change([&](auto& all) {
+            all.push_back(arrived{std::move(request), std::move(reply)});
+          });
+        });
+    ASSERT_TRUE(made) << made.error().message;
+    listener = *made;
+  }
+
+  void TearDown() override {
+    if (!listener) {
+      return;
+    }
+    came.change([](auto& all) { all.clear(); });
+    monitored<bool> empty;
+    listener->close([&] { empty.change([](bool& done) { done = true; }); });
+    EXPECT_TRUE(empty.wait([](bool done) { return done; })) << "connections are left";
+    EXPECT_EQ(budget->used(), 0) << "bytes are charged to nobody";
+  }
+
+  /// The request number `index`; waits for it.
+  arrived request(std::size_t index) {
+    EXPECT_TRUE(came.wait([&](const auto& all) { return all.size() > index; }));
+    return came.get().at(index);
+  }
+
+  /// What the listener says to a client that sends this and waits for it to close.
+  std::string refusal_of(std::string_view sent) {
+    raw_client client{listener->port()};
+    client.send(sent);
+    return client.read_all();
+  }
+
+  std::shared_ptr<memory_budget> budget = std::make_shared<memory_budget>(8 * mebibyte);
+  io::io_thread io;
+  std::shared_ptr<io::http_listener> listener;
+  monitored<std::vector<arrived>> came;
+  std::atomic<std::size_t> held_bytes = 0;
+};
+
+using http_listener = listening;
+
+bool has_status(std::string_view answer, int status) {
+  return answer.starts_with(fmt::format("HTTP/1.1 {} ", status));
+}
+
+TEST_F(http_listener, a_request_comes_whole_and_its_answer_goes_out_whole) {
+  open();
+  raw_client client{listener->port()};
+  client.send(request_with("{\"a\":1}", "X-More:   padded  \r\n"));
+  auto one = request(0);
+  EXPECT_EQ(one.request.method, "POST");
+  EXPECT_EQ(one.request.target, "/mcp");
+  EXPECT_EQ(one.request.body, "{\"a\":1}");
+  EXPECT_EQ(one.request.principal, "local");
+  ASSERT_NE(one.request.find("x-more"), nullptr);
+  EXPECT_EQ(*one.request.find("x-more"), "padded");
+  EXPECT_EQ(held_bytes, 7);
+  one.reply->answer(answer_with("{\"b\":2}"));
+  auto answer = client.read_until("{\"b\":2}");
+  EXPECT_TRUE(has_status(answer, 200)) << answer;
+  EXPECT_NE(answer.find("Content-Length: 7\r\n"), std::string::npos) << answer;
+  EXPECT_NE(answer.find("X-Content-Type-Options: nosniff\r\n"), std::string::npos) << answer;
+}
+
+TEST_F(http_listener, a_connection_serves_one_request_after_the_other) {
+  open();
+  raw_client client{listener->port()};
+  for (std::size_t i = 0; i < 3; ++i) {
+    client.send(request_with(std::to_string(i)));
+    EXPECT_EQ(request(i).request.body, std::to_string(i));
+    request(i).reply->answer(answer_with(fmt::format("<{}>", i)));
+    client.read_until(fmt::format("<{}>", i));
+  }
+}
+
+TEST_F(http_listener, pipelined_requests_are_answered_in_order) {
+  open();
+  raw_client client{listener->port()};
+  std::string all;
+  for (int i = 0; i < 5; ++i) {
+    all += request_with(std::to_string(i));
+  }
+  client.send(all);
+  for (std::size_t i = 0; i < 5; ++i) {
+    auto one = request(i);
+    EXPECT_EQ(one.request.body, std::to_string(i));
+    // No other comes before this one is answered.
+    EXPECT_EQ(came.get().size(), i + 1);
+    one.reply->answer(answer_with(fmt::format("<{}>", i)));
+    client.read_until(fmt::format("<{}>", i));
+  }
+}
+
+TEST_F(http_listener, a_stream_goes_out_in_chunks_as_it_is_written) {
+  open();
+  raw_client client{listener->port()};
+  client.send(request_with("{}"));
+  auto one = request(0);
+  one.reply->begin({200, {{"Content-Type", "text/event-stream"}}, {}});
+  one.reply->write("data: 1\n\n");
+  EXPECT_NE(client.read_until("data: 1\n\n").find("Transfer-Encoding: chunked"), std::string::npos);
+  one.reply->write("data: 2\n\n");
+  client.read_until("9\r\ndata: 2\n\n");
+  one.reply->end();
+  client.read_until("0\r\n\r\n");
+  // What is said after the end is dropped, and the connection goes on.
+  one.reply->write("data: 3\n\n");
+  client.send(request_with("next"));
+  request(1).reply->answer(answer_with("done"));
+  EXPECT_EQ(client.read_until("done").find("data: 3"), std::string::npos);
+}
+
+TEST_F(http_listener, an_old_client_gets_a_stream_without_chunks_until_the_end) {
+  open();
+  raw_client client{listener->port()};
+  client.send("POST /mcp HTTP/1.0\r\nHost: localhost\r\nContent-Type: application/json\r\nAccept: "
+              "*/*\r\nContent-Length: 2\r\n\r\n{}");
+  auto one = request(0);
+  one.reply->begin({200, {{"Content-Type", "text/event-stream"}}, {}});
+  one.reply->write("data: 1\n\n");
+  one.reply->end();
+  auto answer = client.read_all();
+  EXPECT_TRUE(answer.ends_with("\r\n\r\ndata: 1\n\n")) << answer;
+  EXPECT_EQ(answer.find("chunked"), std::string::npos) << answer;
+}
+
+TEST_F(http_listener, a_client_that_goes_away_is_noticed_before_and_within_its_answer) {
+  open();
+  monitored<int> gone;
+  auto tell = [&gone] { gone.change([](int& count) { ++count; }); };
+  raw_client first{listener->port()};
+  first.send(request_with("{}"));
+  request(0).reply->when_gone(tell);
+  first.close();
+  EXPECT_TRUE(gone.wait([](int count) { return count == 1; }));
+  EXPECT_TRUE(request(0).reply->gone());
+
+  raw_client second{listener->port()};
+  second.send(request_with("{}"));
+  request(1).reply->begin({200, {}, {}});
+  request(1).reply->when_gone(tell);
+  second.read_until("\r\n\r\n");
+  second.close();
+  EXPECT_TRUE(gone.wait([](int count) { return count == 2; }));
+  // Asked afterwards it is told, too.
+  request(1).reply->when_gone(tell);
+  EXPECT_TRUE(gone.wait([](int count) { return count == 3; }));
+}
+
+TEST_F(http_listener, a_reply_that_nobody_holds_any_more_is_an_error_of_the_servers) {
+  open();
+  raw_client client{listener->port()};
+  client.send(request_with("{}"));
+  request(0);
+  came.change([](auto& all) { all.clear(); });
+  EXPECT_TRUE(has_status(client.read_until("fault"), 500)) << client.read_until("fault");
+}
+
+TEST_F(http_listener, a_stream_that_nobody_holds_any_more_breaks_off) {
+  open();
+  raw_client client{listener->port()};
+  client.send(request_with("{}"));
+  request(0).reply->begin({200, {}, {}});
+  client.read_until("\r\n\r\n");
+  came.change([](auto& all) { all.clear(); });
+  EXPECT_FALSE(client.read_all().ends_with("0\r\n\r\n"));
+  EXPECT_TRUE(client.closed());
+}
+
+TEST_F(http_listener, what_breaks_the_rules_never_gets_to_the_handler) {
+  open();
+  auto refused = [&](std::string_view sent, int status) {
+    auto answer = refusal_of(sent);
+    EXPECT_TRUE(has_status(answer, status)) << sent << "\n" << answer;
+    EXPECT_NE(answer.find("Connection: close"), std::string::npos) << answer;
+  };
+  refused("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", 404);
+  refused("GET /mcp HTTP/1.1\r\nHost: evil.example\r\n\r\n", 403);
+  refused("GET /mcp HTTP/1.1\r\n\r\n", 400);
+  refused("PUT /mcp HTTP/1.1\r\nHost: localhost\r\n\r\n", 405);
+  refused(fmt::format("{}Origin: http://evil.example\r\nContent-Length: 2\r\n\r\n{{}}", head), 403);
+  EXPECT_TRUE(came.get().empty());
+}
+
+TEST_F(http_listener, malformed_requests_are_bad_requests) {
+  open();
+  for (std::string_view sent : {
+           "\x16\x03\x01\x02\x01\x01\xfc\x03\x03 TLS\r\n\r\n",
+           "GET /mcp\r\n\r\n",
+           "GET /mcp HTTP/9.9\r\n\r\n",
+           "GET  /mcp HTTP/1.1\r\nHost: localhost\r\n\r\n",
+           "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: x\r\n\r\n",
+           "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n",
+           "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\nContent-Length: "
+           "2\r\n\r\nab",
+           "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999999999999\r\n\r\n",
+           "POST /mcp HTTP/1.1\r\nHost : localhost\r\n\r\n",
+           "POST /mcp HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: gzip, chunked\r\n\r\n",
+           "POST /mcp HTTP/1.1\r\nno colon here\r\n\r\n",
+           "POST /mcp HTTP/1.1\r\nHost: local\x01host\r\n\r\n",
+       }) {
+    auto answer = refusal_of(sent);
+    EXPECT_TRUE(has_status(answer, 400)) << sent << "\n" << answer;
+  }
+  EXPECT_TRUE(came.get().empty());
+}
+
+TEST_F(http_listener, a_body_has_one_length) {
+  open();
+  // Two lengths are how one request is smuggled within another.
+  auto answer = refusal_of(
+      fmt::format("{}Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", head));
+  EXPECT_TRUE(has_status(answer, 400)) << answer;
+  EXPECT_TRUE(came.get().empty());
+}
+
+TEST_F(http_listener, chunked_bodies_are_put_together_and_odd_ones_refused) {
+  open();
+  raw_client client{listener->port()};
+  client.send(fmt::format("{}Transfer-Encoding: chunked\r\n\r\n3;ext=\"x\"\r\n{{\"a\r\n", head));
+  client.send("004\r\n\":1}\r\n0\r\nX-Trailer: t\r\n\r\n");
+  EXPECT_EQ(request(0).request.body, "{\"a\":1}");
+  EXPECT_EQ(held_bytes, 7);
+  request(0).reply->answer(answer_with("ok"));
+  client.read_until("ok");
+  for (std::string_view body : {"x\r\n", "-1\r\nab\r\n", "2\r\nabc\r\n0\r\n\r\n",
+                                "fffffffffffffffff\r\n", "0x2\r\nab\r\n0\r\n\r\n"}) {
+    auto answer = refusal_of(fmt::format("{}Transfer-Encoding: chunked\r\n\r\n{}", head, body));
+    EXPECT_TRUE(has_status(answer, 400)) << body << "\n" << answer;
+  }
+  EXPECT_EQ(came.get().size(), 1);
+}
+
+TEST_F(http_listener, a_body_over_the_limit_is_refused_before_it_is_read) {
+  io::http_bounds bounds;
+  bounds.body = 100'000;
+  open(bounds);
+  auto answer = refusal_of(fmt::format("{}Content-Length: 100001\r\n\r\n", head));
+  EXPECT_TRUE(has_status(answer, 413)) << answer;
+  // A client that sends it all the same gets to read why.
+  answer = refusal_of(request_with(std::string(150'000, 'x')));
+  EXPECT_TRUE(has_status(answer, 413)) << answer;
+  std::string chunked{head};
+  chunked += "Transfer-Encoding: chunked\r\n\r\n";
+  for (int i = 0; i < 3; ++i) {
+    chunked += fmt::format("{:x}\r\n{}\r\n", 40'000, std::string(40'000, 'x'));
+  }
+  answer = refusal_of(chunked + "0\r\n\r\n");
+  EXPECT_TRUE(has_status(answer, 413)) << answer;
+  raw_client client{listener->port()};
+  client.send(request_with(std::string(100'000, 'x')));
+  EXPECT_EQ(request(0).request.body.size(), 100'000);
+}
+
+TEST_F(http_listener, headers_are_bounded_in_size_and_number) {
+  open();
+  auto answer = refusal_of(fmt::format("{}X-Big: {}\r\n\r\n", head, std::string(20'000, 'x')));
+  EXPECT_TRUE(has_status(answer, 431)) << answer;
+  std::string many{head};
+  for (int i = 0; i < 101; ++i) {
+    many += fmt::format("X-{}: {}\r\n", i, i);
+  }
+  answer = refusal_of(many + "\r\n");
+  EXPECT_TRUE(has_status(answer, 431)) << answer;
+  answer = refusal_of(fmt::format("GET /{} HTTP/1.1\r\n", std::string(20'000, 'x')));
+  EXPECT_TRUE(has_status(answer, 431)) << answer;
+  EXPECT_TRUE(came.get().empty());
+}
+
+TEST_F(http_listener, bodies_are_charged_and_refused_when_there_is_no_room) {
+  open();
+  memory_budget::share others;
+  ASSERT_TRUE(budget->take(8 * mebibyte - 100'000, others));
+  auto answer = refusal_of(fmt::format("{}Content-Length: 1000000\r\n\r\n", head));
+  EXPECT_TRUE(answer.empty() || has_status(answer, 503)) << answer;
+  others.release();
+  raw_client client{listener->port()};
+  client.send(request_with(std::string(1'000'000, 'x')));
+  EXPECT_EQ(request(0).request.body.size(), 1'000'000);
+}
+
+TEST_F(http_listener, who_expects_to_be_told_to_go_on_is_told) {
+  open();
+  raw_client client{listener->port()};
+  client.send(fmt::format("{}Expect: 100-continue\r\nContent-Length: 2\r\n\r\n", head));
+  EXPECT_TRUE(client.read_until("\r\n\r\n").starts_with("HTTP/1.1 100 "));
+  client.send("{}");
+  EXPECT_EQ(request(0).request.body, "{}");
+}
+
+TEST_F(http_listener, slow_clients_are_given_up_at_each_stage) {
+  io::http_bounds bounds;
+  bounds.idle_time = bounds.header_time = bounds.body_time = 200ms;
+  open(bounds);
+  EXPECT_EQ(refusal_of(""), "");
+  auto answer = refusal_of("POST /mcp HTTP/1.1\r\nHost: loc");
+  EXPECT_TRUE(has_status(answer, 408)) << answer;
+  answer = refusal_of(fmt::format("{}Content-Length: 10\r\n\r\n{{", head));
+  EXPECT_TRUE(has_status(answer, 408)) << answer;
+}
+
+TEST_F(http_listener, a_body_that_trickles_is_given_up_though_something_always_comes) {
+  io::http_bounds bounds;
+  bounds.body_time = 300ms;
+  open(bounds);
+  raw_client client{listener->port()};
+  client.send(fmt::format("{}Transfer-Encoding: chunked\r\n\r\n", head));
+  EXPECT_TRUE(eventually([&] {
+    std::this_thread::sleep_for(20ms);
+    return !client.send("1\r\nx\r\n");
+  }));
+  EXPECT_TRUE(came.get().empty());
+}
+
+TEST_F(http_listener, a_client_that_does_not_read_is_given_up) {
+  io::http_bounds bounds;
+  bounds.write_ahead = 200'000;
+  open(bounds);
+  raw_client client{listener->port()};
+  client.send(request_with("{}"));
+  auto one = request(0);
+  monitored<bool> gone;
+  one.reply->when_gone([&gone] { gone.change([](bool& done) { done = true; }); });
+  one.reply->begin({200, {}, {}});
+  // More than any socket buffers.
+  for (int i = 0; i < 1000 && !one.reply->gone(); ++i) {
+    one.reply->write(std::string(100'000, 'x'));
+    std::this_thread::sleep_for(1ms);
+  }
+  EXPECT_TRUE(gone.wait([](bool done) { return done; }));
+}
+
+TEST_F(http_listener, a_client_that_stops_reading_is_given_up_after_a_while) {
+  io::http_bounds bounds;
+  bounds.write_time = 200ms;
+  open(bounds);
+  raw_client client{listener->port()};
+  client.send(request_with("{}"));
+  auto one = request(0);
+  monitored<bool> gone;
+  one.reply->when_gone([&gone] { gone.change([](bool& done) { done = true; }); });
+  one.reply->begin({200, {}, {}});
+  // One piece is let through, however large; the client takes none of the end of it.
+  one.reply->write(std::string(7 * mebibyte, 'x'));
+  EXPECT_TRUE(gone.wait([](bool done) { return done; }));
+}
+
+TEST_F(http_listener, idle_connections_make_room_and_busy_ones_do_not) {
+  io::http_bounds bounds;
+  bounds.connections = 2;
+  open(bounds);
+  raw_client busy{listener->port()};
+  busy.send(request_with("busy"));
+  request(0);
+  raw_client idle{listener->port()};
+  idle.send(request_with("idle"));
+  request(1).reply->answer(answer_with("ok"));
+  idle.read_until("ok");
+  raw_client third{listener->port()};
+  third.send(request_with("third"));
+  EXPECT_EQ(request(2).request.body, "third");
+  idle.read_all();
+  EXPECT_TRUE(idle.closed());
+  auto answer = refusal_of("");
+  EXPECT_TRUE(has_status(answer, 503)) << answer;
+  EXPECT_NE(answer.find("Retry-After"), std::string::npos) << answer;
+  request(0).reply->answer(answer_with("still here"));
+  busy.read_until("still here");
+  EXPECT_FALSE(busy.closed());
+}
+
+TEST_F(http_listener, a_flood_of_connections_leaves_others_alone) {
+  open();
+  std::vector<std::unique_ptr<raw_client>> flood;
+  for (int i = 0; i < 100; ++i) {
+    flood.push_back(std::make_unique<raw_client>(listener->port()));
+    flood.back()->send(i % 2 == 0 ? "POST /mcp HTTP/1.1\r\nHost:" : "garbage\r\n\r\n");
+  }
+  raw_client client{listener->port()};
+  client.send(request_with("{}"));
+  request(0).reply->answer(answer_with("served"));
+  EXPECT_TRUE(has_status(client.read_until("served"), 200));
+}
+
+TEST_F(http_listener, a_token_is_asked_for_before_the_body_is_read) {
+  http_rules rules;
+  rules.holder = [](std::string_view token) -> std::optional<std::string> {
+    return token == "sesame" ? std::optional<std::string>{"ali"} : std::nullopt;
+  };
+  open({}, rules);
+  auto answer = refusal_of(fmt::format("{}Content-Length: 1000000\r\n\r\n", head));
+  EXPECT_TRUE(has_status(answer, 401)) << answer;
+  EXPECT_NE(answer.find("WWW-Authenticate: Bearer"), std::string::npos) << answer;
+  raw_client client{listener->port()};
+  client.send(request_with("{}", "Authorization: Bearer sesame\r\n"));
+  EXPECT_EQ(request(0).request.principal, "ali");
+}
+
+TEST_F(http_listener, closing_lets_answers_under_way_out) {
+  open();
+  raw_client idle{listener->port()};
+  raw_client busy{listener->port()};
+  busy.send(request_with("{}"));
+  request(0);
+  monitored<bool> empty;
+  listener->close([&empty] { empty.change([](bool& done) { done = true; }); });
+  idle.read_all();
+  EXPECT_TRUE(idle.closed());
+  EXPECT_FALSE(empty.get());
+  request(0).reply->answer(answer_with("the last word"));
+  auto answer = busy.read_all();
+  EXPECT_NE(answer.find("the last word"), std::string::npos) << answer;
+  EXPECT_NE(answer.find("Connection: close"), std::string::npos) << answer;
+  busy.close();
+  EXPECT_TRUE(empty.wait([](bool done) { return done; }));
+  EXPECT_THROW(raw_client{listener->port()}, std::runtime_error);
+}
+
+TEST_F(http_listener, what_cannot_be_listened_on_is_told) {
+  open();
+  io::http_listener_options options;
+  options.budget = budget;
+  options.port = listener->port();
+  auto taken = io::http_listener::open(io, options, {});
+  ASSERT_FALSE(taken);
+  EXPECT_EQ(taken.error().code, errc::unavailable);
+  options.address = "localhost";
+  auto name = io::http_listener::open(io, options, {});
+  ASSERT_FALSE(name);
+  EXPECT_EQ(name.error().code, errc::invalid_argument);
+}
+
+} // namespace
+} // namespace bulkhead
