@@ -157,8 +157,9 @@ Hosts: claude-code, claude-desktop, cursor, vscode, windsurf, gemini, codex, ope
 Without --file, a host's usual files are looked for in the home of whoever runs the command; root
 reads its own, before it becomes the account that the servers will run as. That account can't read
 root's home, so root copies and doesn't link. With --project, the definitions that are for that
-project alone are taken, after you approved their content. Variables stay variables. Nothing but
-this command takes over other programs' definitions.)";
+project alone are taken, after you approved their content. Variables stay variables; but servers get
+a minimal environment here, so name in "env" or "envVars" what one needs of yours. Nothing but this
+command takes over other programs' definitions.)";
 
 CLI::App* add_import(CLI::App& servers, command_line& result) {
   auto* import = servers.add_subcommand("import", "Take over the servers of another program");

@@ -97,7 +97,7 @@ class HostsOwnCommands(ImportTest):
         def add(*arguments):
             self.host_run(program, "mcp", *arguments)
 
-        add("add", "--scope", "user", "-e", "KEY=literal-key", "files", "--", "/bin/echo", "one", "two words")
+        add("add", "--scope", "user", "files", "-e", "KEY=literal-key", "--", "/bin/echo", "one", "two words")
         add("add", "--scope", "user", "--transport", "http", "remote", "http://127.0.0.1:9/mcp",
             "--header", "Authorization: Bearer literal-key")
         add("add-json", "--scope", "user", "odd",
