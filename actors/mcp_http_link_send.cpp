@@ -9,6 +9,7 @@
 #include "actors/errors.hpp"
 #include "protocol/ascii.hpp"
 #include "protocol/mcp_client_protocol.hpp"
+#include "protocol/oauth_credential.hpp"
 
 /// From the client's lines to requests.
 namespace bulkhead {
@@ -152,8 +153,8 @@ void mcp_http_link_state::ask_for_token() {
     return;
   }
   auto due = deadline::at(self->clock().now() + token_time);
-  self->request(services.credentials(), token_time + 1s, token_atom::value, std::string{},
-                entry.url, due)
+  self->request(services.credentials(), token_time + 1s, token_atom::value,
+                std::string{local_owner}, entry.url, due)
       .then(
           [this, of = child](std::string& given) {
             if (of == child) {

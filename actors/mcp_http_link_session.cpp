@@ -142,12 +142,13 @@ void mcp_http_link_state::announced() {
 /// Redelivery").
 void mcp_http_link_state::resume(exchange broken, const error& reason) {
   if (broken.attempts >= most_attempts) {
-    refuse(broken.sent.id,
-           {errc::server_failed,
-            fmt::format("its answer broke off, and {} attempts to get the rest "
-                        "brought nothing{}{}; the call may have been carried out, "
-                        "so it isn't repeated",
-                        broken.attempts, reason.message.empty() ? "" : ": ", reason.message)});
+    refuse(
+        broken.sent.id,
+        {errc::server_failed,
+         fmt::format("its answer broke off, and {} attempts to get the rest brought nothing{}{}; "
+                     "{}",
+                     broken.attempts, reason.message.empty() ? "" : ": ", reason.message,
+                     not_repeated)});
     return;
   }
   auto pause = std::min(broken.events->retry().value_or(resume_pause * (1 << broken.attempts)),
