@@ -228,12 +228,20 @@ void mcp_http_link_state::open(exchange_id id, http_request request, exchange wh
   what.token = token;
   what.session = session;
   request.most_bytes = UINT64_MAX; // what counts is a message, and credit
+  exchanges.emplace(id, std::move(what));
   auto current = services.http();
+  if (!current) {
+    after(0ms, [this, id] {
+      if (auto over = exchanges.extract(id)) {
+        finish(id, std::move(over.mapped()), {errc::unavailable, "Bulkhead is being stopped"});
+      }
+    });
+    return;
+  }
   if (current != http) {
     http = std::move(current);
     self->monitor(http);
   }
-  exchanges.emplace(id, std::move(what));
   self->send(http, open_atom::value, id, std::move(request), http_owner_actor{self});
 }
 

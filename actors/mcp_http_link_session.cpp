@@ -67,9 +67,7 @@ void mcp_http_link_state::session_lost(exchange refused) {
     for (const auto& [id, method] : std::map{awaited}) {
       if (std::none_of(queue.begin(), queue.end(),
                        [&](const auto& each) { return each.id == id; })) {
-        refuse(id,
-               {errc::server_failed, "its session ended; the call may have been carried out, so "
-                                     "it isn't repeated"});
+        refuse(id, {errc::server_failed, fmt::format("its session ended; {}", not_repeated)});
       }
     }
     pump();
