@@ -408,6 +408,21 @@ TEST_F(http_listener, idle_connections_make_room_and_busy_ones_do_not) {
   EXPECT_FALSE(busy.closed());
 }
 
+TEST_F(http_listener, who_dawdles_over_a_header_makes_room_too) {
+  io::http_bounds bounds;
+  bounds.connections = 1;
+  open(bounds);
+  raw_client slow{listener->port()};
+  slow.send("POST /mcp HTTP/1.1\r\nHost: loc");
+  std::this_thread::sleep_for(1'100ms);
+  raw_client quick{listener->port()};
+  quick.send(request_with("{}"));
+  request(0).reply->answer(answer_with("served"));
+  quick.read_until("served");
+  slow.read_all();
+  EXPECT_TRUE(slow.closed());
+}
+
 TEST_F(http_listener, a_flood_of_connections_leaves_others_alone) {
   open();
   std::vector<std::unique_ptr<raw_client>> flood;
