@@ -159,8 +159,8 @@ void http_connection::wind_up() {
 }
 
 bool http_connection::dawdles() const {
-  constexpr milliseconds long_enough{1'000};
-  return now_ == stage::head && std::chrono::steady_clock::now() - head_began_ > long_enough;
+  return now_ == stage::head &&
+         std::chrono::steady_clock::now() - head_began_ >= service_->bounds.dawdle_time;
 }
 
 // Requests.
