@@ -160,6 +160,13 @@ error client_registry_state::unknown_server(const std::string& server) const {
   return {errc::not_found, fmt::format("there is no MCP server \"{}\"; {}", server, hint)};
 }
 
+mcp_client_actor client_registry_state::spawn_client(const server_entry& entry) {
+  if (entry.transport == server_transport::stdio) {
+    return self->spawn(mcp_client, env, processes, entry);
+  }
+  return self->spawn(mcp_http_client, env, web, entry);
+}
+
 caf::result<mcp_client_actor> client_registry_state::client_of(const std::string& server) {
   if (stopping) {
     return to_caf(errc::closed, "the MCP servers are being stopped");
@@ -170,7 +177,7 @@ caf::result<mcp_client_actor> client_registry_state::client_of(const std::string
   }
   auto& client = clients[entry->name];
   if (!client.handle) {
-    client = {self->spawn(mcp_client, env, processes, *entry), *entry};
+    client = {spawn_client(*entry), *entry};
     self->monitor(client.handle);
   }
   note_user(client);
@@ -280,10 +287,12 @@ client_registry_impl_actor::behavior_type client_registry_state::make_behavior()
 
 client_registry_impl_actor::behavior_type
 client_registry(client_registry_impl_actor::stateful_pointer<client_registry_state> self,
-                environment_ptr env, process_host_actor processes, catalogue_ptr configured) {
+                environment_ptr env, process_host_actor processes, mcp_http_services web,
+                catalogue_ptr configured) {
   auto& state = self->state;
   state.env = std::move(env);
   state.processes = std::move(processes);
+  state.web = std::move(web);
   state.configure(std::move(configured));
   return state.make_behavior();
 }

@@ -13,6 +13,7 @@
 
 #include "actors/environment.hpp"
 #include "actors/interfaces.hpp"
+#include "actors/mcp_http_link.hpp"
 
 namespace bulkhead {
 
@@ -41,6 +42,7 @@ struct client_registry_state {
   void user_gone(const caf::actor_addr& user);
   void note_user(known_client& client);
   caf::result<mcp_client_actor> client_of(const std::string& server);
+  mcp_client_actor spawn_client(const server_entry& entry);
   caf::result<std::vector<client_status>> status();
   caf::result<caf::ok_atom> stop();
   void client_died(const caf::down_msg& down);
@@ -50,6 +52,7 @@ struct client_registry_state {
   client_registry_impl_actor::pointer self;
   environment_ptr env;
   process_host_actor processes;
+  mcp_http_services web;                         ///< for servers that aren't started here
   catalogue_ptr all;                             ///< as configured
   catalogue_ptr catalogue;                       ///< what policy allows of it
   std::map<std::string, known_client> clients;   ///< by raw name
@@ -65,6 +68,7 @@ struct client_registry_state {
 /// `configured` holds every server of the configuration files; policy is applied here.
 client_registry_impl_actor::behavior_type
 client_registry(client_registry_impl_actor::stateful_pointer<client_registry_state> self,
-                environment_ptr env, process_host_actor processes, catalogue_ptr configured);
+                environment_ptr env, process_host_actor processes, mcp_http_services web,
+                catalogue_ptr configured);
 
 } // namespace bulkhead

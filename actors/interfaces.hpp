@@ -167,8 +167,14 @@ using child_owner_actor = caf::typed_actor<
     /// The child ended and all it wrote was delivered; the last message about it.
     caf::reacts_to<child_exited>>;
 
-/// The only place that spawns, signals and reaps processes.
-using process_host_actor = caf::typed_actor<
+/// Whoever owns a child that is an MCP server's.
+using server_owner_actor = child_owner_actor::extend<
+    /// The request of that id gets no answer; why, as the end of a sentence about the request.
+    caf::reacts_to<refuse_atom, std::uint64_t, error>>;
+
+/// Starts children and moves their bytes. A server that is reached over the network is a child like
+/// any other to its client: its host speaks for it.
+using child_host_actor = caf::typed_actor<
     /// Starts a child in a process group of its own; the owner gets its events. Should the owner
     /// die, the child's group is killed.
     caf::replies_to<spawn_atom, process_spec, child_owner_actor>::with<child_started>,
@@ -180,6 +186,12 @@ using process_host_actor = caf::typed_actor<
     caf::reacts_to<signal_atom, child_id, std::int32_t>,
     /// Allows that many more bytes to be read from the child's stream.
     caf::reacts_to<credit_atom, child_id, stream_id, std::uint64_t>,
+    /// Kills every process whose environment marks it as ours with this value (see
+    /// io::child_marker), in or out of a known group; answers how many.
+    caf::replies_to<kill_marked_atom, std::string>::with<std::uint32_t>>;
+
+/// The only place that spawns, signals and reaps processes.
+using process_host_actor = child_host_actor::extend<
     /// Runs a short command to its end with `input` on its stdin; killed at the deadline
     /// (errc::timeout).
     caf::replies_to<command_atom, process_spec, std::string, deadline>::with<finished_process>,
@@ -190,10 +202,7 @@ using process_host_actor = caf::typed_actor<
     /// any other, whose exit code is the container's. SIGKILL removes the container; other signals
     /// do nothing. Its exit by SIGKILL means that the engine's service was lost, or the container
     /// without a word.
-    caf::replies_to<attach_atom, stream_request, child_owner_actor>::with<child_started>,
-    /// Kills every process whose environment marks it as ours with this value (see
-    /// io::child_marker), in or out of a known group; answers how many.
-    caf::replies_to<kill_marked_atom, std::string>::with<std::uint32_t>>;
+    caf::replies_to<attach_atom, stream_request, child_owner_actor>::with<child_started>>;
 
 /// Whoever runs code in a sandbox.
 using sandbox_owner_actor = caf::typed_actor<
@@ -287,7 +296,9 @@ using http_owner_actor = caf::typed_actor<
 /// The only place that speaks HTTP to servers elsewhere.
 using http_host_actor = caf::typed_actor<
     /// Makes one exchange and answers it whole. Fails with timeout, unavailable (no connection, no
-    /// such host, TLS), denied (an address that the request rules out) or too_large.
+    /// such host, TLS: nothing was sent), closed (the connection broke: the request may have been
+    /// carried out), denied (an address that the request rules out, a redirect that would carry it
+    /// elsewhere), malformed, too_large, invalid_argument or overloaded.
     caf::replies_to<call_atom, http_request, deadline>::with<http_response>,
     /// Begins an exchange whose answer is read while it comes, under an id that the owner chose
     /// (environment::next_serial). Should the owner die, the exchange is dropped.

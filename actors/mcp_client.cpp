@@ -32,6 +32,19 @@ void set_variable(std::vector<std::string>& env, std::string_view name, std::str
   }
 }
 
+/// What mustn't be told of an entry, by names that don't matter.
+std::map<std::string, std::string> secrets_of(const server_entry& entry) {
+  auto result = entry.env;
+  for (const auto& [name, value] : entry.headers) {
+    result.emplace("header " + name, value);
+    // "Bearer SECRET"
+    if (auto space = value.find(' '); space != std::string::npos) {
+      result.emplace("credentials " + name, value.substr(space + 1));
+    }
+  }
+  return result;
+}
+
 } // namespace
 
 process_spec upstream_process(const environment& env, const server_entry& entry,
@@ -164,6 +177,9 @@ mcp_client_impl_actor::behavior_type mcp_client_state::make_behavior() {
         }
       },
       [this](const child_exited& exit) { child_ended(exit); },
+      [this](refuse_atom, std::uint64_t request, error& reason) {
+        refused(request, std::move(reason));
+      },
       [this](documents_atom, deadline due) { return documents_for(due); },
       [this](call_atom, tool_call& request) { return call(request); },
       [this](cancel_atom, std::uint64_t id) { cancel(id); },
@@ -175,12 +191,12 @@ mcp_client_impl_actor::behavior_type mcp_client_state::make_behavior() {
 
 mcp_client_impl_actor::behavior_type
 mcp_client(mcp_client_impl_actor::stateful_pointer<mcp_client_state> self, environment_ptr env,
-           process_host_actor processes, server_entry entry) {
+           child_host_actor processes, server_entry entry) {
   auto& state = self->state;
   state.env = std::move(env);
   state.processes = std::move(processes);
   state.entry = std::move(entry);
-  state.secrets = upstream::secret_filter{state.entry.env};
+  state.secrets = upstream::secret_filter{secrets_of(state.entry)};
   return state.make_behavior();
 }
 

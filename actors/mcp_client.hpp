@@ -27,7 +27,7 @@
 namespace bulkhead {
 
 /// The client with its own timer.
-using mcp_client_impl_actor = mcp_client_actor::extend_with<child_owner_actor>::extend<
+using mcp_client_impl_actor = mcp_client_actor::extend_with<server_owner_actor>::extend<
     /// Something may be due.
     caf::reacts_to<tick_atom>>;
 
@@ -88,6 +88,7 @@ struct mcp_client_state {
   void spawn();
   void start_failed(const error& reason);
   void child_ended(const child_exited& exit);
+  void connection_ended();
   void take_output(child_output& output);
   void output_ended();
   void output_lost();
@@ -114,6 +115,7 @@ struct mcp_client_state {
   void take_unreadable(errc reason, std::string_view why, std::string_view head,
                        std::string_view tail);
   void take_response(const rpc_message& message);
+  void refused(std::uint64_t request, error reason);
   void begin_handshake();
   void send_discover();
   void send_initialize();
@@ -165,11 +167,13 @@ struct mcp_client_state {
     return current == phase::spawning || current == phase::probing ||
            current == phase::initializing;
   }
+  /// It is reached over the network; nothing of ours ends with it.
+  bool remote() const { return entry.transport != server_transport::stdio; }
   bool wanted() const { return !calls.empty() || !waiters.empty(); }
 
   mcp_client_impl_actor::pointer self;
   environment_ptr env;
-  process_host_actor processes;
+  child_host_actor processes;
   server_entry entry;
 
   phase current = phase::idle;
@@ -225,6 +229,6 @@ struct mcp_client_state {
 
 mcp_client_impl_actor::behavior_type
 mcp_client(mcp_client_impl_actor::stateful_pointer<mcp_client_state> self, environment_ptr env,
-           process_host_actor processes, server_entry entry);
+           child_host_actor processes, server_entry entry);
 
 } // namespace bulkhead

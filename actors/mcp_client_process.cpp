@@ -39,6 +39,9 @@ std::string how_it_ended(const child_exited& exit) {
 
 error spawn_failure(const server_entry& entry, const error& cause) {
   auto start = fmt::format("start MCP server \"{}\"", entry.name);
+  if (entry.transport != server_transport::stdio) {
+    return {cause.code, fmt::format("{}: {}", start, cause.message)};
+  }
   if (cause.code != errc::not_found) {
     return {errc::server_failed,
             fmt::format("{}: {}; if need be, correct \"command\" or \"cwd\" in {}", start,
@@ -94,7 +97,8 @@ void mcp_client_state::spawn() {
   probe_due.reset();
   late_modern.reset();
   initialize_failure.reset();
-  env->log->info("{}: starting \"{}\"", subject(), entry.command);
+  env->log->info("{}: {}", subject(),
+                 remote() ? "connecting" : fmt::format("starting \"{}\"", entry.command));
   self->request(processes, entry.start_timeout, spawn_atom::value,
                 upstream_process(*env, entry, marker), child_owner_actor{self})
       .then(
@@ -122,7 +126,9 @@ void mcp_client_state::start_failed(const error& reason) {
   note_failure(reason);
   start_due.reset();
   if (child) {
-    restarts.failed(now(), 0s);
+    if (!remote()) {
+      restarts.failed(now(), 0s);
+    }
     fail_waiting(reason);
     begin_stop();
   } else {
@@ -140,6 +146,10 @@ void mcp_client_state::child_ended(const child_exited& exit) {
   exit_due.reset();
   if (current == phase::stopping) {
     reap();
+    return;
+  }
+  if (remote()) {
+    connection_ended();
     return;
   }
   // Descendants may have left the process group.

@@ -192,7 +192,11 @@ supervisor_plan application::make_plan(stop_signal& stop) {
     }
   };
   plan.start_registry = [this]() -> client_registry_actor {
-    return system_->spawn(client_registry, env_, services_->get().processes, configured_->get());
+    return system_->spawn(
+        client_registry, env_, services_->get().processes,
+        mcp_http_services{current(services_, &service_directory::services::http),
+                          current(services_, &service_directory::services::credentials)},
+        configured_->get());
   };
   // Searches take processor time, so they don't take that of the workers.
   plan.start_library = [this]() -> tool_library_actor {

@@ -18,6 +18,10 @@ int serve_stdio(application& app, stop_signal& stop, int in, int out);
 int serve_conformance(application& app, stop_signal& stop, const command_line& line, int in,
                       int out);
 
+/// `conformance-client`, for tests: does what a scenario of the conformance suite's wants of a
+/// client (MCP_CONFORMANCE_CONTEXT). 0 when every request was answered.
+int drive_conformance(application& app, stop_signal& stop, const command_line& line);
+
 /// `run`: `code` was read before root was given up. Output comes as it is written. The status is
 /// the code's own; 124 for a timeout, 125 when no sandbox could be had, 130 when interrupted, 137
 /// out of memory.

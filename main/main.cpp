@@ -176,6 +176,8 @@ int run_command(const command_line& line, const settings& config, const account&
       return log_in_to_server(**app, stop, line, fds.out);
     case verb::logout:
       return log_out_of_server(**app, stop, line, fds.out);
+    case verb::conformance_client:
+      return drive_conformance(**app, stop, line);
     case verb::conformance_server:
       return serve_conformance(**app, stop, line, fds.in, fds.out);
     default:

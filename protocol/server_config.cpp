@@ -7,10 +7,12 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "protocol/ascii.hpp"
 #include "protocol/config_keys.hpp"
 #include "protocol/config_text.hpp"
 #include "protocol/policy_reader.hpp"
 #include "protocol/server_entry_reader.hpp"
+#include "protocol/web_url.hpp"
 
 namespace bulkhead {
 
@@ -66,6 +68,15 @@ bool has_effect(const std::string& key, const json& value) {
   }
   bool forbids = key == "deny" || key.starts_with("disabled") || key.starts_with("exclude");
   return !forbids || !value.is_array() || !value.empty();
+}
+
+/// Are there credentials that go unencrypted to another machine?
+bool sends_credentials_openly(const server_entry& entry) {
+  auto url = entry.url.empty() ? expected<web_url>{} : read_web_url(entry.url, "url");
+  return url && url->scheme == "http" && !url->is_loopback() &&
+         std::any_of(entry.headers.begin(), entry.headers.end(), [](const auto& header) {
+           return lower_case(header.first) == "authorization";
+         });
 }
 
 /// What the last definition of a name so far says.
@@ -273,6 +284,9 @@ std::optional<server_entry> catalogue_reader::usable_entry(const std::string& na
   if (!entry) {
     report(name, entry.error().message);
     return std::nullopt;
+  }
+  if (sends_credentials_openly(*entry)) {
+    remark(name, "sends its Authorization header over http, where others can read it; use https");
   }
   if (!self_.allowed && entry->transport == server_transport::stdio &&
       starts_self(self_, entry->command, entry->args)) {

@@ -131,6 +131,9 @@ expected<void> http_transfer::check_headers() const {
 expected<void> http_transfer::choose_way(const environment_lookup& variable) {
   only_public_addresses_ = false;
   if (!request_.public_only) {
+    if (url_.is_loopback()) {
+      curl_easy_setopt(handle(), CURLOPT_PROXY, ""); // no proxy has our loopback
+    }
     return {};
   }
   if (!may_be_public_host(url_.host)) {
