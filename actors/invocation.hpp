@@ -163,6 +163,7 @@ struct invocation_state {
   void cancel_call(std::uint64_t id);
 
   // What is known of tools (invocation_discovery.cpp).
+  catalogue_ptr present_catalogue() const;
   bool may_know(std::string_view server) const;
   void search(const guest_call& call);
   void finish_searches();

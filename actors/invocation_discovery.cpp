@@ -14,10 +14,17 @@ namespace bulkhead {
 
 using namespace std::chrono_literals;
 
+/// The configuration as it is now: what a later run could call.
+catalogue_ptr invocation_state::present_catalogue() const {
+  auto present = context.configured ? context.configured->get() : nullptr;
+  return present ? present : catalogue;
+}
+
 /// May the run know of a server that it can't call?
 bool invocation_state::may_know(std::string_view server) const {
-  const auto* entry = catalogue->find(server);
-  return entry != nullptr && allows_server(catalogue->rules, entry->name).allowed;
+  auto present = present_catalogue();
+  const auto* entry = present->find(server);
+  return entry != nullptr && allows_server(present->rules, entry->name).allowed;
 }
 
 void invocation_state::search(const guest_call& call) {
@@ -41,7 +48,7 @@ void invocation_state::finish_searches() {
 
 void invocation_state::about_servers(tool_question& question) const {
   const auto& call = question.call;
-  question.catalogue = catalogue;
+  question.catalogue = present_catalogue();
   for (const auto& [name, to] : links) {
     question.callable.push_back(name);
     bool meant = call.server.empty() || to.is_called(call.server);

@@ -86,6 +86,9 @@ void mcp_http_link_state::refuse_access(exchange done) {
     return;
   }
   auto said = upstream::describe_status(done.status, done.kind, done.body);
+  // A login made meanwhile, by another process, counts from the next message on.
+  token.clear();
+  token_known = false;
   auto what = done.status == 401 ? "it wants to know who asks" : "it doesn't allow that";
   auto remedy =
       !store || names_credentials()

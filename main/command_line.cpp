@@ -31,6 +31,7 @@ constexpr const char* examples = R"(Examples:
   bulkhead run --server files job.py    let the code call the MCP server "files"
   bulkhead doctor                       what is enforced on this machine, and what to do
   bulkhead servers --tools              which MCP servers and tools were found
+  bulkhead servers --stubs files        the tools of one as Python type stubs
   bulkhead approve github/delete_repo   allow a tool that policy wants a person's yes for
   bulkhead ledger --calls --since 2h    which tools were called, and how that ended
   bulkhead login issues                 log in to the MCP server "issues" by OAuth
@@ -72,7 +73,7 @@ CLI::App* add_ledger(CLI::App& app, command_line& result) {
   auto* ledger = app.add_subcommand("ledger", "Show what ran and which tools were called");
   auto& query = result.records;
   query.limit = 0;
-  auto* runs = ledger->add_flag("--runs", "The runs (the default)");
+  auto* runs = ledger->add_flag("--runs")->description("The runs (the default)");
   ledger->add_flag("--calls", query.calls, "The tool calls, denied ones too")->excludes(runs);
   ledger->add_option("--server", query.server, "Only with servers of this name")->type_name("GLOB");
   ledger->add_option("--tool", query.tool, "Only with tools of this name")->type_name("GLOB");
@@ -156,8 +157,9 @@ Hosts: claude-code, claude-desktop, cursor, vscode, windsurf, gemini, codex, ope
 Without --file, a host's usual files are looked for in the home of whoever runs the command; root
 reads its own, before it becomes the account that the servers will run as. That account can't read
 root's home, so root copies and doesn't link. With --project, the definitions that are for that
-project alone are taken, after you approved their content. Variables stay variables. Nothing but
-this command takes over other programs' definitions.)";
+project alone are taken, after you approved their content. Variables stay variables; but servers get
+a minimal environment here, so name in "env" or "envVars" what one needs of yours. Nothing but this
+command takes over other programs' definitions.)";
 
 CLI::App* add_import(CLI::App& servers, command_line& result) {
   auto* import = servers.add_subcommand("import", "Take over the servers of another program");
@@ -176,7 +178,7 @@ CLI::App* add_import(CLI::App& servers, command_line& result) {
   auto* link = import->add_flag("--link", result.link,
                                 "Read its files anew whenever they change, those of a project only "
                                 "as approved");
-  import->add_flag("--copy", "Copy them into a file of the state folder (the default)")
+  import->add_flag("--copy", result.copy, "Copy them into a file of the state folder (the default)")
       ->excludes(link);
   import->add_flag("--yes", result.yes, "Don't ask");
   import->add_flag("--dry-run", result.dry_run, "Only show what would be taken over");
@@ -235,6 +237,9 @@ command_line parse_command_line(int argc, char** argv, int out) {
   auto* servers =
       app.add_subcommand("servers", "Show the MCP servers found, from where, and errors");
   servers->add_flag("--tools", result.tools, "Start each server and list its tools");
+  servers->add_flag("--stubs", result.stubs,
+                    "Start them and print their tools as Python type stubs (.pyi)");
+  servers->add_option("NAME", result.only_server, "Only this server");
   servers->add_flag("--json", result.json, "As JSON");
   servers->require_subcommand(0, 1);
   auto* import = add_import(*servers, result);

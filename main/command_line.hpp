@@ -49,6 +49,7 @@ struct command_line {
   std::string import_host; ///< the name of an mcp_host
   std::string project;     ///< a folder, or empty
   bool link = false;
+  bool copy = false; ///< which is what happens without `link`
   bool yes = false;
   bool dry_run = false;
 
@@ -73,6 +74,10 @@ struct command_line {
   bool json = false;
   bool sweep = false;
   bool tools = false;
+
+  // servers
+  bool stubs = false;
+  std::string only_server; ///< raw name or alias; empty: all
 
   // conformance-server
   enum class http_access {

@@ -12,6 +12,7 @@
 #include "actors/errors.hpp"
 #include "actors/mcp_http_link.hpp"
 #include "main/commands.hpp"
+#include "main/configuration.hpp"
 #include "main/conformance_login.hpp"
 
 namespace bulkhead {

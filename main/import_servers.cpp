@@ -1,6 +1,5 @@
 #include "main/import_servers.hpp"
 
-#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,7 +7,6 @@
 
 #include <fmt/format.h>
 
-#include "actors/errors.hpp"
 #include "main/configuration.hpp"
 #include "main/linked_files.hpp"
 #include "main/output.hpp"

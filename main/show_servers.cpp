@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "actors/errors.hpp"
+#include "actors/tool_shelf.hpp"
 #include "main/commands.hpp"
 #include "main/server_texts.hpp"
 #include "protocol/printable.hpp"
@@ -22,15 +23,20 @@ using nlohmann::json;
 /// A server with what asking it for its tools gave.
 struct listed_server {
   const server_entry* entry;
-  documents_ptr documents;
+  documents_ptr documents; ///< all of them
+  documents_ptr allowed;   ///< what policy leaves
   std::string failure;
 };
+
+/// Thousands of tools take a second to index.
+constexpr auto library_patience = 30s;
 
 /// Asks one allowed server after the other for its tools; `servers` is complete once `stop` is
 /// notified.
 struct tool_fetcher : std::enable_shared_from_this<tool_fetcher> {
   catalogue_ptr catalogue;
   client_registry_actor registry;
+  tool_library_actor library;
   stop_signal* stop = nullptr;
   std::vector<listed_server> servers;
   std::size_t next = 0;
@@ -58,26 +64,44 @@ struct tool_fetcher : std::enable_shared_from_this<tool_fetcher> {
               self->request(client, budget + 1s, documents_atom::value, due)
                   .then(
                       [=](const documents_ptr& documents) {
-                        mine->servers[mine->next++].documents = documents;
-                        mine->proceed(self);
+                        mine->servers[mine->next].documents = documents;
+                        mine->hand_on(self, failed);
                       },
                       failed);
             },
             failed);
   }
+
+  /// The library keeps them for searches of later runs, and applies policy.
+  template <class Failed>
+  void hand_on(caf::event_based_actor* self, Failed failed) {
+    auto mine = shared_from_this();
+    self->request(library, library_patience, documents_atom::value, catalogue,
+                  servers[next].documents)
+        .then(
+            [=](const tool_shelf_ptr& shelf) {
+              mine->servers[mine->next++].allowed = shelf->documents;
+              mine->proceed(self);
+            },
+            failed);
+  }
 };
 
-/// The servers of the catalogue, with their tools if those are wanted; nothing when a signal came
-/// first.
+/// The servers of the catalogue, or the one that is wanted, with their tools if those are wanted;
+/// nothing when a signal came first.
 std::optional<std::vector<listed_server>> list_servers(application& app, stop_signal& stop,
-                                                       bool tools) {
+                                                       const command_line& line) {
   auto fetcher = std::make_shared<tool_fetcher>();
   fetcher->catalogue = app.catalogue();
   for (const auto& entry : fetcher->catalogue->servers) {
-    fetcher->servers.push_back({&entry, nullptr, {}});
+    if (line.only_server.empty() || line.only_server == entry.name ||
+        line.only_server == entry.alias) {
+      fetcher->servers.push_back({&entry, nullptr, nullptr, {}});
+    }
   }
-  if (tools) {
+  if (line.tools || line.stubs) {
     fetcher->registry = app.services().registry;
+    fetcher->library = app.services().library;
     fetcher->stop = &stop;
     auto asker =
         app.system().spawn([fetcher](caf::event_based_actor* self) { fetcher->proceed(self); });
@@ -250,18 +274,51 @@ std::string as_text(const server_catalogue& catalogue, const std::vector<listed_
   return text;
 }
 
+/// As files of one package: those whose code imports `mcp.servers.<alias>` see them so.
+std::string as_stubs(const std::vector<listed_server>& servers, bool as_json) {
+  json files = json::object();
+  std::string text;
+  for (const auto& server : servers) {
+    if (server.allowed) {
+      auto stub = tool_stubs(*server.allowed);
+      files["mcp/servers/" + server.entry->alias + ".pyi"] = stub;
+      text += fmt::format("# mcp/servers/{}.pyi\n{}", server.entry->alias, stub);
+    } else if (!server.failure.empty()) {
+      complain(server.failure);
+    }
+  }
+  return as_json ? files.dump(2, ' ', false, json::error_handler_t::replace) + "\n" : text;
+}
+
+/// There is no such server: what may have been meant.
+std::string unknown_server(const server_catalogue& catalogue, const std::string& name) {
+  std::vector<std::string> names;
+  for (const auto& entry : catalogue.servers) {
+    names.push_back(entry.name);
+  }
+  auto similar = similar_names(name, names);
+  return fmt::format("there is no MCP server \"{}\"{}", printable(name),
+                     similar.empty() ? "; \"bulkhead servers\" shows those that there are"
+                                     : fmt::format("; did you mean \"{}\"?", similar.front()));
+}
+
 } // namespace
 
 int show_servers(application& app, stop_signal& stop, const command_line& line, int out) {
   auto configured = app.catalogue();
   const auto& catalogue = *configured;
-  auto servers = list_servers(app, stop, line.tools);
+  if (!line.only_server.empty() && catalogue.find(line.only_server) == nullptr) {
+    complain(unknown_server(catalogue, line.only_server));
+    return 2;
+  }
+  auto servers = list_servers(app, stop, line);
   if (!servers) {
     complain("interrupted");
     return 130;
   }
   auto text =
-      line.json
+      line.stubs ? as_stubs(*servers, line.json)
+      : line.json
           ? as_json(catalogue, *servers).dump(2, ' ', false, json::error_handler_t::replace) + "\n"
           : as_text(catalogue, *servers, app.env()->config.state_dir);
   auto failed = std::any_of(servers->begin(), servers->end(),

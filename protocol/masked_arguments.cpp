@@ -4,6 +4,8 @@
 #include <array>
 #include <string_view>
 
+#include <fmt/format.h>
+
 #include "protocol/ascii.hpp"
 
 namespace bulkhead {
@@ -100,6 +102,41 @@ std::string mask_url_password(std::string text) {
   return text;
 }
 
+/// The rest of `${NAME-default}` after its name, the default masked or, where it only stands for
+/// the reference itself (see `expand_variables`), left out; what was dealt with is taken from
+/// `rest`.
+std::string mask_default(std::string_view name, std::string_view& rest) {
+  for (const auto& itself : {fmt::format("-$${{{}}}}}", name), fmt::format("-${}}}", name)}) {
+    if (rest.starts_with(itself)) {
+      rest.remove_prefix(itself.size());
+      return "}";
+    }
+  }
+  auto end = rest.find('}');
+  if (!rest.starts_with('-') || end == std::string_view::npos || end == 1 ||
+      !speaks_of_a_secret(name)) {
+    return {};
+  }
+  rest.remove_prefix(end);
+  return fmt::format("-{}", mask);
+}
+
+std::string mask_defaults(std::string_view text) {
+  std::string result;
+  for (auto start = text.find("${"); start != std::string_view::npos; start = text.find("${")) {
+    auto name_end = start + 2;
+    while (name_end < text.size() && text[name_end] != '-' && text[name_end] != '.' &&
+           is_name_byte(text[name_end])) {
+      ++name_end;
+    }
+    auto name = text.substr(start + 2, name_end - start - 2);
+    result.append(text.substr(0, name_end));
+    text.remove_prefix(name_end);
+    result.append(mask_default(name, text));
+  }
+  return result.append(text);
+}
+
 /// An option whose value is the next argument, as in `--token VALUE`.
 bool announces_a_secret(std::string_view argument) {
   return argument.starts_with('-') && argument.find_first_of("=: ") == std::string_view::npos &&
@@ -111,7 +148,8 @@ bool announces_a_secret(std::string_view argument) {
 std::vector<std::string> mask_arguments(const std::vector<std::string>& arguments) {
   std::vector<std::string> result;
   bool announced = false;
-  for (const auto& argument : arguments) {
+  for (const auto& written : arguments) {
+    auto argument = mask_defaults(written);
     bool secret = (announced && !argument.starts_with('-')) || looks_like_a_token(argument);
     announced = announces_a_secret(argument);
     if (secret && !is_reference(argument)) {

@@ -15,8 +15,7 @@ namespace {
 /// Shown to people and, by some hosts, to the model, beside the tool's description: it doesn't say
 /// that again.
 constexpr std::string_view instructions =
-    "Bulkhead runs Python that calls the user's MCP servers (tool run_python). The resource "
-    "bulkhead://capabilities tells which servers and helpers there are.";
+    "run_python runs Python that can call the user's MCP servers.";
 
 constexpr std::string_view server_info =
     R"({"name":"bulkhead","title":"Bulkhead","version":")" BULKHEAD_VERSION R"("})";

@@ -30,8 +30,8 @@ constexpr std::string_view description =
     "filter in code, in one run.\n\n"
     "To find out what exists, `from mcp import runtime` and print\n"
     "- runtime.discovered_servers(detailed=True): every server you may name\n"
-    "- await runtime.search_tool_docs(\"words\") or runtime.query_tool_docs(\"x\"): tools and "
-    "signatures of the servers named\n"
+    "- await runtime.search_tool_docs(\"words\"): tools of all of them\n"
+    "- await runtime.query_tool_docs(\"x\"): signatures\n"
     "All helpers: resource bulkhead://capabilities or runtime.capability_summary().";
 
 /// The servers one call may name; far above any sensible use.

@@ -15,20 +15,20 @@
 #include "protocol/edit_distance.hpp"
 #include "protocol/search_words.hpp"
 #include "protocol/tool_encoding.hpp"
+#include "protocol/tool_relevance.hpp"
 
 namespace bulkhead {
 
 namespace {
 
-// What a word is worth by where it stands (bm25's arguments, in the order of the columns), and by
-// how it got into the query.
 constexpr const char* const schema =
     "CREATE VIRTUAL TABLE tools USING fts5(name, title, description, parameters, server, "
     "tokenize = 'porter unicode61 remove_diacritics 2', prefix = '3 4');"
     "CREATE VIRTUAL TABLE temp.terms USING fts5vocab(main, tools, row)";
-constexpr const char* const ranking =
-    "SELECT rowid, -bm25(tools, 3.0, 2.0, 1.0, 0.4, 0.6) FROM tools "
-    "WHERE tools MATCH ?1 AND rowid BETWEEN ?2 AND ?3";
+constexpr const char* const ranking = "SELECT rowid, relevance(tools) FROM tools "
+                                      "WHERE tools MATCH ?1 AND rowid BETWEEN ?2 AND ?3";
+
+// What a word is worth by how it got into the query.
 constexpr double prefix_worth = 0.4;
 constexpr double synonym_worth = 0.6;
 constexpr double misspelling_worth = 0.6;
@@ -102,10 +102,11 @@ private:
 
 struct database {
   database() {
-    // The tables of a database in memory are nobody else's: no locks, no journal to go back by.
+    // The tables of a database in memory are nobody else's: no locks are needed.
     if (sqlite3_open_v2(":memory:", &handle,
                         SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
                         nullptr) != SQLITE_OK ||
+        add_tool_relevance(handle) != SQLITE_OK ||
         sqlite3_exec(handle, schema, nullptr, nullptr, nullptr) != SQLITE_OK) {
       std::string why = handle != nullptr ? sqlite3_errmsg(handle) : "no memory";
       sqlite3_close(handle);
@@ -304,13 +305,13 @@ struct tool_search::parts {
     terms.bind(1, first).bind(2, end).bind(3, most_compared_terms).run([&](sqlite3_stmt* row) {
       std::string term{reinterpret_cast<const char*>(sqlite3_column_text(row, 0)),
                        static_cast<std::size_t>(sqlite3_column_bytes(row, 0))};
-      // The index has stems: of the word, too, its end says little.
-      auto distance =
-          std::min(edit_distance(word, term, tolerance),
-                   term.size() < word.size() && term.size() + 3 >= word.size()
-                       ? edit_distance(std::string_view{word}.substr(0, term.size()), term, 1)
-                       : tolerance + 1);
-      if (distance <= tolerance) {
+      // The index has stems: the end of the word says little.
+      auto distance = 2 * edit_distance(word, term, tolerance);
+      if (term.size() + 2 >= word.size()) {
+        auto cut = std::string_view{word}.substr(0, word.size() - 1);
+        distance = std::min(distance, 2 * edit_distance(cut, term, tolerance) + 1);
+      }
+      if (distance <= 2 * tolerance) {
         close.emplace_back(distance, std::move(term));
       }
     });

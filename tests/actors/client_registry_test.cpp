@@ -57,6 +57,38 @@ struct registry_fixture : client_fixture {
     return result;
   }
 
+  /// Gives the registry another configuration, made of the one before.
+  template <class Change>
+  void configure(Change change) {
+    configured = std::make_shared<server_catalogue>(*configured);
+    change(*configured);
+    caf::anon_send(registry, catalogue_atom::value, catalogue_ptr{configured});
+    consume_messages();
+  }
+
+  /// Somebody who asks for a client and stays.
+  caf::actor stay_with(const std::string& server) {
+    auto made = sys.spawn([=, receiver = registry](caf::event_based_actor* self) -> caf::behavior {
+      self->request(receiver, caf::infinite, client_atom::value, server)
+          .then([](const mcp_client_actor&) {});
+      return {[](tick_atom) {}};
+    });
+    consume_messages();
+    return made;
+  }
+
+  void end(const caf::actor& who) {
+    caf::anon_send_exit(who, caf::exit_reason::user_shutdown);
+    consume_messages();
+  }
+
+  /// Has the client ended?
+  bool gone(const mcp_client_actor& which) {
+    auto flag = std::make_shared<bool>(false);
+    which->attach_functor([flag](const caf::error&) { *flag = true; });
+    return *flag;
+  }
+
   std::shared_ptr<server_catalogue> configured = std::make_shared<server_catalogue>();
   client_registry_actor registry;
 };
@@ -160,6 +192,94 @@ CAF_TEST(stop_does_not_wait_for_a_client_that_is_stuck) {
   CAF_CHECK(stopped->pending());
   pass(200ms);
   CAF_CHECK(stopped->value);
+}
+
+CAF_TEST(an_unchanged_entry_keeps_its_client) {
+  auto first = *client_of("files")->value;
+  configure([](auto& all) {
+    all.servers[1].description = "another";
+    all.servers[1].source = "other.json";
+    all.servers[0].command = "changed";
+  });
+  CAF_CHECK(*client_of("files")->value == first);
+  CAF_CHECK(!gone(first));
+}
+
+CAF_TEST(a_changed_configuration_or_credential_never_gets_the_old_client) {
+  using change = std::function<void(server_entry&)>;
+  const std::vector<change> changes = {
+      [](server_entry& entry) { entry.command = "other"; },
+      [](server_entry& entry) { entry.args = {"x"}; },
+      [](server_entry& entry) { entry.env["TOKEN"] = "another's"; },
+      [](server_entry& entry) { entry.cwd = "/else"; },
+      [](server_entry& entry) { entry.headers["Authorization"] = "Bearer another's"; },
+      [](server_entry& entry) { entry.call_timeout += 1s; },
+      [](server_entry& entry) { entry.url = "https://else"; },
+      [](server_entry& entry) { entry.transport = server_transport::sse; }};
+  std::vector<mcp_client_actor> seen = {*client_of("files")->value};
+  for (const auto& each : changes) {
+    configure([&](auto& all) { each(all.servers[1]); });
+    CAF_CHECK(gone(seen.back()));
+    seen.push_back(*client_of("files")->value);
+    CAF_CHECK_EQUAL(std::count(seen.begin(), seen.end(), seen.back()), 1);
+  }
+}
+
+CAF_TEST(a_configuration_that_comes_back_gets_a_new_client) {
+  auto user = stay_with("files");
+  auto first = *client_of("files")->value;
+  configure([](auto& all) { all.servers[1].args = {"x"}; });
+  configure([](auto& all) { all.servers[1].args = {}; });
+  CAF_CHECK(*client_of("files")->value != first);
+  CAF_CHECK(!gone(first));
+  end(user);
+  CAF_CHECK(gone(first));
+}
+
+CAF_TEST(a_retired_client_lives_for_those_who_have_it) {
+  auto one = stay_with("files");
+  auto other = stay_with("files");
+  client = *client_of("files")->value;
+  auto first = client;
+  CAF_CHECK(call("echo")->value);
+  configure([](auto& all) { all.servers.erase(all.servers.begin() + 1); });
+  CAF_CHECK(tells(client_of("files")->failure, errc::not_found, {"files"}));
+  CAF_CHECK(call("echo")->value);
+  end(one);
+  CAF_CHECK(!gone(first));
+  end(other);
+  CAF_CHECK(gone(first));
+  client = nullptr;
+}
+
+CAF_TEST(a_retired_client_does_not_live_for_ever) {
+  auto user = stay_with("files");
+  auto first = *client_of("files")->value;
+  configure([](auto& all) { all.rules.closed = "a file is broken"; });
+  CAF_CHECK(tells(client_of("files")->failure, errc::denied, {"a file is broken"}));
+  advance_time(9min);
+  consume_messages();
+  CAF_CHECK(!gone(first));
+  advance_time(61s);
+  consume_messages();
+  CAF_CHECK(gone(first));
+  end(user);
+}
+
+CAF_TEST(a_new_server_is_there_at_once) {
+  configure([](auto& all) { all.servers.push_back(make_entry("new", "new")); });
+  CAF_CHECK(client_of("new")->value);
+  auto result = ask_registry<catalogue_ptr>(catalogue_atom::value);
+  CAF_CHECK((*result->value)->find("new") != nullptr);
+}
+
+CAF_TEST(stop_ends_retired_clients_too) {
+  auto user = stay_with("files");
+  auto first = *client_of("files")->value;
+  configure([](auto& all) { all.servers.clear(); });
+  CAF_CHECK(ask_registry<caf::ok_atom>(stop_atom::value)->value);
+  CAF_CHECK(gone(first));
+  end(user);
 }
 
 CAF_TEST_FIXTURE_SCOPE_END()

@@ -32,8 +32,13 @@ struct scripted_http {
   std::deque<caf::typed_response_promise<http_response>> waiting;
 };
 
-http_host_actor::behavior_type http_script(http_host_actor::stateful_pointer<caf::unit_t> self,
-                                           std::shared_ptr<scripted_http> script) {
+using scripted_http_actor = http_host_actor::extend<
+    /// Gives the oldest request that waits its answer.
+    caf::reacts_to<respond_atom, http_response>>;
+
+scripted_http_actor::behavior_type
+http_script(scripted_http_actor::stateful_pointer<caf::unit_t> self,
+            std::shared_ptr<scripted_http> script) {
   return {
       [self, script](call_atom, const http_request& request, deadline) {
         script->asked.push_back(request);
@@ -43,6 +48,10 @@ http_host_actor::behavior_type http_script(http_host_actor::stateful_pointer<caf
       [](open_atom, exchange_id, const http_request&, const http_owner_actor&) {},
       [](credit_atom, exchange_id, std::uint64_t) {},
       [](cancel_atom, exchange_id) {},
+      [script](respond_atom, const http_response& answer) {
+        script->waiting.front().deliver(answer);
+        script->waiting.pop_front();
+      },
   };
 }
 
@@ -111,9 +120,7 @@ struct fixture : test_coordinator_fixture<actor_config> {
 
   void reply(std::uint32_t status, const std::string& body) {
     CAF_REQUIRE(!script->waiting.empty());
-    auto promise = script->waiting.front();
-    script->waiting.pop_front();
-    promise.deliver(http_response{status, {}, body});
+    caf::anon_send(http, respond_atom::value, http_response{status, {}, body});
     consume_messages();
   }
 
@@ -126,7 +133,7 @@ struct fixture : test_coordinator_fixture<actor_config> {
   std::chrono::system_clock::time_point now{5'000s};
   std::optional<credential_folder> folder;
   std::shared_ptr<scripted_http> script = std::make_shared<scripted_http>();
-  http_host_actor http;
+  scripted_http_actor http;
   credential_store_impl_actor store;
   caf::actor asker;
 };
@@ -161,7 +168,7 @@ CAF_TEST(a token is of one owner and one server) {
   CAF_CHECK(**ask("", "HTTPS://A.example:443/mcp") == "AT-https://a.example/mcp");
 }
 
-CAF_TEST(a file in another ones place is not used) {
+CAF_TEST(a file that was moved to another name is not used) {
   keep("tenant");
   auto root = fs::path{env->config.state_dir} / "credentials";
   fs::copy_file(root / (credential_name("tenant", server_url) + ".json"),

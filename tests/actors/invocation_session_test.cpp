@@ -187,4 +187,17 @@ CAF_TEST(calls_while_the_code_is_interrupted_are_refused) {
   CAF_CHECK(files->calls.empty());
 }
 
+CAF_TEST(a_session_has_no_more_rights_than_when_it_was_made) {
+  auto then = std::make_shared<server_catalogue>(*catalogue);
+  then->rules.deny = {"files/write-file"};
+  catalogue->rules.deny = {};
+  request.session->made_under = then;
+  continue_session();
+  start_code();
+  call(1, "files", "write-file");
+  CAF_CHECK(refused(1, errc::denied, {"write-file"}));
+  call(2, "files", "delete-all");
+  CAF_CHECK_EQUAL(files->calls.size(), 1u);
+}
+
 CAF_TEST_FIXTURE_SCOPE_END()

@@ -69,8 +69,9 @@ struct fixture : test_coordinator_fixture<actor_config> {
   }
 
   std::shared_ptr<outcome> claim(const std::string& handle = "", const std::string& owner = "me",
-                                 bool reset = false, std::vector<std::string> servers = {}) {
-    return claim_as({owner, handle, reset, std::move(servers), {}});
+                                 bool reset = false, std::vector<std::string> servers = {},
+                                 std::vector<std::string> loadable = {}) {
+    return claim_as({owner, handle, reset, std::move(servers), std::move(loadable), {}});
   }
 
   sandbox_actor make_sandbox() {
@@ -134,6 +135,17 @@ CAF_TEST(other_servers_than_the_session_has_are_refused) {
   release(made->lease(), make_sandbox());
   CAF_CHECK_EQUAL(claim(made->lease().handle, "me", false, {"b"})->failure(), errc::denied);
   CAF_CHECK_EQUAL(claim(made->lease().handle, "me", false, {"a"})->leases.size(), 1u);
+}
+
+CAF_TEST(what_a_session_may_load_is_fixed_when_it_is_made) {
+  auto made = claim("", "me", false, {"a"}, {"a", "b"});
+  release(made->lease(), make_sandbox());
+  auto again = claim(made->lease().handle, "me", false, {"b"}, {"c"});
+  CAF_REQUIRE_EQUAL(again->leases.size(), 1u);
+  CAF_CHECK(again->lease().servers == std::vector<std::string>{"a"});
+  CAF_CHECK(again->lease().loadable == (std::vector<std::string>{"a", "b"}));
+  release(again->lease(), make_sandbox());
+  CAF_CHECK_EQUAL(claim(made->lease().handle, "me", false, {"c"}, {"c"})->failure(), errc::denied);
 }
 
 CAF_TEST(claims_of_a_session_wait_in_order) {

@@ -97,7 +97,7 @@ class FakeHost:
     """One guest process. `handler(payload)` answers its requests."""
 
     def __init__(self, handler=None, servers=SERVERS, discovered=DISCOVERED, limits=None,
-                 init=True):
+                 init=True, autoload=False):
         self.handler = handler or (lambda payload: text_result("ok"))
         self.workspace = tempfile.mkdtemp(prefix="bulkhead-guest-test-")
         self._due = []
@@ -116,7 +116,8 @@ class FakeHost:
         if init:
             self.send({"type": "init", "servers": servers, "discovered": discovered,
                        "limits": {"callsInFlight": 32, "frameBytes": 16777216,
-                                  "outputChunkBytes": 262144, **(limits or {})}})
+                                  "outputChunkBytes": 262144, **(limits or {})},
+                       **({"autoload": True} if autoload else {})})
 
     def _read(self):
         started = []

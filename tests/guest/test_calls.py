@@ -1,4 +1,5 @@
 """Tool calls: proxies, values, errors, and the helpers of mcp.runtime."""
+import textwrap
 import unittest
 
 from fake_host import DISCOVERED, GUEST, SERVERS, GuestTest, Refusal, echo, text_result
@@ -14,6 +15,8 @@ def metadata(payload):
         return SERVERS
     if payload["type"] == "call_tool":
         return text_result("called " + payload["tool"])
+    if payload["type"] == "search_tool_docs":
+        return {"tools": [payload]}
     return [payload]
 
 
@@ -332,6 +335,28 @@ class Values(GuestTest):
         self.assertEqual(run.requests[0]["arguments"]["text"], text)
 
 
+class Autoload(GuestTest):
+    """Servers that the run wasn't given have names, too, where the host loads them on first use."""
+
+    CODE = """
+        from mcp.servers import other
+        calls = [mcp_other.read(a=1), mcp_servers["other"].read(), other.read(),
+                 mcp.runtime.call_tool("other", "read")]
+        [[call["server"] for call in calls], LOADED_MCP_SERVERS, sorted(mcp_servers)]
+        """
+
+    def test_discovered_servers_can_be_called(self):
+        run = self.run_code("import mcp\n" + textwrap.dedent(self.CODE), echo, autoload=True)
+        self.assert_ok(run)
+        names = [server["name"] for server in SERVERS]
+        self.assertEqual(run.value, [["other"] * 4, names,
+                                     sorted(server["name"] for server in DISCOVERED)])
+
+    def test_without_it_they_have_none(self):
+        run = self.run_code("mcp_other.read()", echo)
+        self.assertEqual((run.exit_code, run.requests), (1, []))
+
+
 class Runtime(GuestTest):
     def test_what_the_host_is_asked(self):
         queries = [
@@ -341,6 +366,8 @@ class Runtime(GuestTest):
              {"type": "query_tool_docs", "server": "files", "detail": "summary"}),
             ("query_tool_docs{}('files', 'read', detail='full')",
              {"type": "query_tool_docs", "server": "files", "tool": "read", "detail": "full"}),
+            ("tool_stubs{}('files')",
+             {"type": "query_tool_docs", "server": "files", "detail": "stubs"}),
             ("search_tool_docs{}('pdf')",
              {"type": "search_tool_docs", "query": "pdf", "limit": 5, "detail": "summary"}),
             ("search_tool_docs{}('pdf', limit=2, detail='full', server='files')",
@@ -355,8 +382,21 @@ class Runtime(GuestTest):
                 with self.subTest(code):
                     run = host.run(code)
                     self.assertEqual((run.exit_code, run.requests), (0, [payload]))
-                    self.assertEqual(run.value, metadata(payload) if payload["type"] != "call_tool"
-                                     else "called read")
+                    values = {"call_tool": "called read", "search_tool_docs": [payload]}
+                    self.assertEqual(run.value, values.get(payload["type"], metadata(payload)))
+
+    def test_what_a_search_left_out_is_shown_with_what_it_found(self):
+        answers = {"some": {"tools": [{"tool": "x"}], "note": "not searched: other"},
+                   "all": {"tools": []}}
+        host = self.host(lambda payload: answers[payload["query"]])
+        run = host.run("""
+            from mcp import runtime
+            some, every = runtime.search_tool_docs("some"), runtime.search_tool_docs_sync("all")
+            print(some, every)
+            [some, some.note, every.note, [each["tool"] for each in some]]
+            """)
+        self.assertEqual(run.stdout, "[{'tool': 'x'}]  # not searched: other []\n")
+        self.assertEqual(run.value, [[{"tool": "x"}], "not searched: other", None, ["x"]])
 
     def test_what_is_known_without_asking(self):
         run = self.run_code("""

@@ -31,7 +31,7 @@ int connect_to(std::uint16_t port) {
 }
 
 /// Sends bytes and reads until the other end closes.
-std::string exchange(std::uint16_t port, const std::string& bytes) {
+std::string ask(std::uint16_t port, const std::string& bytes) {
   int fd = connect_to(port);
   EXPECT_EQ(::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL),
             static_cast<ssize_t>(bytes.size()));
@@ -45,7 +45,7 @@ std::string exchange(std::uint16_t port, const std::string& bytes) {
 }
 
 std::string get(std::uint16_t port, const std::string& target) {
-  return exchange(port, "GET " + target + " HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
+  return ask(port, "GET " + target + " HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
 }
 
 struct redirect_listener_test : ::testing::Test {
@@ -73,7 +73,7 @@ TEST_F(redirect_listener_test, takes_the_answer_that_fits_and_no_other) {
     answers.push_back(get(port, "/favicon.ico"));
     answers.push_back(get(port, "/callback"));
     answers.push_back(get(port, "/callback?code=C&state=<script>wrong</script>"));
-    answers.push_back(exchange(port, "POST /callback?code=C&state=S HTTP/1.1\r\nHost: x\r\n\r\n"));
+    answers.push_back(ask(port, "POST /callback?code=C&state=S HTTP/1.1\r\nHost: x\r\n\r\n"));
     answers.push_back(get(port, "/callback?code=C&state=S"));
   }};
   auto query = wait();
@@ -101,7 +101,7 @@ TEST_F(redirect_listener_test, is_kept_by_no_connection_that_says_nothing) {
   }
   std::string answer;
   std::thread browser{[&] {
-    exchange(port, "nonsense\r\n\r\n");
+    ask(port, "nonsense\r\n\r\n");
     answer = get(port, "/callback?code=C&state=S");
   }};
   EXPECT_TRUE(wait());

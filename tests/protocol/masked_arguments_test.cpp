@@ -20,6 +20,7 @@ TEST(masked_arguments, secrets_by_their_name) {
   EXPECT_EQ(masked("https://x/y?api_key=abc&z=1"), "https://x/y?api_key=***&z=1");
   EXPECT_EQ(masked("postgres://me:abc@host/db"), "postgres://me:***@host/db");
   EXPECT_EQ(masked("${TOKEN:-abc}"), "${TOKEN:-***}");
+  EXPECT_EQ(masked("a${TOKEN-abc}b${TOKEN-}c"), "a${TOKEN-***}b${TOKEN-}c");
   EXPECT_EQ(mask_arguments({"--token", "abc", "--root", "/x"}),
             (std::vector<std::string>{"--token", "***", "--root", "/x"}));
   EXPECT_EQ(mask_arguments({"--header", "X-Api-Key: abc"}),
@@ -31,9 +32,15 @@ TEST(masked_arguments, secrets_by_their_form) {
   EXPECT_EQ(masked("sk-ant-0123456789abcdefghij"), "***");
 }
 
+TEST(masked_arguments, a_default_that_stands_for_itself_is_not_shown) {
+  EXPECT_EQ(masked("${TOKEN-$${TOKEN}}/x"), "${TOKEN}/x");
+  EXPECT_EQ(masked("${A-$A}${B-$${C}}${D-d}"), "${A}${B-$${C}}${D-d}");
+}
+
 TEST(masked_arguments, others_stay) {
   for (auto text : {"-y", "@scope/server", "--root=/data", "${HOME}/data", "--api-key=${KEY}", "",
-                    "http://localhost:80/x", "a=b=c", "--verbose", "=", ":", "x:-y"}) {
+                    "http://localhost:80/x", "a=b=c", "--verbose", "=", ":", "x:-y", "${", "$${A}",
+                    "${-x}", "${A"}) {
     EXPECT_EQ(masked(text), text);
   }
   EXPECT_EQ(mask_arguments({"--token", "${TOKEN}", "--key", "--next"}),

@@ -193,5 +193,22 @@ TEST(run_rights, default_has_none) {
   EXPECT_FALSE(rights.tool_name("files", "read_file").allowed);
 }
 
+TEST(run_rights, narrowing_only_takes_away) {
+  run_rights rights{policy{}, {"a", "b"}};
+  policy then;
+  then.deny = {"b", "a/x"};
+  rights.narrow(then);
+  EXPECT_EQ(rights.servers(), (std::vector<std::string>{"a"}));
+  EXPECT_FALSE(rights.server("b").allowed);
+  EXPECT_EQ(rights.tool("a", "x").rule, "deny rule \"a/x\"");
+  EXPECT_TRUE(rights.tool("a", "y").allowed);
+  policy later;
+  later.deny = {"a/y"};
+  rights.narrow(later);
+  EXPECT_FALSE(rights.tool("a", "y").allowed);
+  EXPECT_FALSE(rights.tool("a", "x").allowed);
+  EXPECT_TRUE(rights.tool("a", "z").allowed);
+}
+
 } // namespace
 } // namespace bulkhead

@@ -44,6 +44,7 @@ TEST(settings, defaults) {
   EXPECT_EQ(result->container_uid, 65534U);
   EXPECT_FALSE(result->allow_rootful);
   EXPECT_FALSE(result->strict);
+  EXPECT_FALSE(result->autoload);
 }
 
 TEST(settings, takes_every_variable) {
@@ -64,6 +65,7 @@ TEST(settings, takes_every_variable) {
                       {"MCP_BRIDGE_ALLOW_SELF_SERVER", "yes"},
                       {"MCP_BRIDGE_ALLOW_ROOTFUL", "True"},
                       {"MCP_BRIDGE_STRICT", "1"},
+                      {"MCP_BRIDGE_AUTOLOAD", "1"},
                       {"MCP_BRIDGE_OUTPUT_SCHEMA", "1"},
                       {"MCP_BRIDGE_SESSIONS", "0"},
                       {"MCP_BRIDGE_SESSION_IDLE", "60"},
@@ -89,6 +91,7 @@ TEST(settings, takes_every_variable) {
   EXPECT_TRUE(result->allow_self_server);
   EXPECT_TRUE(result->allow_rootful);
   EXPECT_TRUE(result->strict);
+  EXPECT_TRUE(result->autoload);
   EXPECT_TRUE(result->output_schema);
   EXPECT_EQ(result->concurrent_runs, 3U);
 }

@@ -146,7 +146,7 @@ TEST(search, servers_come_and_go_one_by_one) {
     put(all, server);
   }
   put(all, {"files", "files", "", {tool("burn_disc", "Burns a disc.")}});
-  EXPECT_TRUE(all.find("read file", 5, "files").empty());
+  EXPECT_TRUE(all.find("writes a page", 5, "files").empty());
   EXPECT_EQ(all.find("burn", 5).size(), 1U);
   all.remove("files");
   EXPECT_TRUE(all.find("burn", 5).empty());

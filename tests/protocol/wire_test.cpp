@@ -113,6 +113,14 @@ TEST(wire, reads_document_calls) {
   EXPECT_EQ(frame_of<guest_call>(
                 call(R"({"type":"query_tool_docs","server":"s","tool":"t","detail":"full"})")),
             expected);
+  guest_call stubs;
+  stubs.id = 7;
+  stubs.kind = guest_call_kind::query_tool_docs;
+  stubs.server = "s";
+  stubs.stubs = true;
+  EXPECT_EQ(
+      frame_of<guest_call>(call(R"({"type":"query_tool_docs","server":"s","detail":"stubs"})")),
+      stubs);
   guest_call search;
   search.id = 7;
   search.kind = guest_call_kind::search_tool_docs;
@@ -154,26 +162,29 @@ TEST(wire, a_cancel_names_its_call) {
 }
 
 TEST(wire, refuses_a_bad_call_by_its_id) {
-  for (const auto* payload : {"1",
-                              "null",
-                              "[]",
-                              "{}",
-                              R"({"type":1})",
-                              R"({"type":"exec"})",
-                              R"({"type":"list_tools"})",
-                              R"({"type":"list_tools","server":1})",
-                              R"({"type":"list_tools","server":""})",
-                              R"({"type":"call_tool","server":"s"})",
-                              R"({"type":"call_tool","tool":"t"})",
-                              R"({"type":"call_tool","server":"s","tool":"t","arguments":[]})",
-                              R"({"type":"call_tool","server":"s","tool":"t","arguments":"{}"})",
-                              R"({"type":"query_tool_docs"})",
-                              R"({"type":"query_tool_docs","server":"s","detail":"all"})",
-                              R"({"type":"search_tool_docs"})",
-                              R"({"type":"search_tool_docs","query":"q","limit":0})",
-                              R"({"type":"search_tool_docs","query":"q","limit":51})",
-                              R"({"type":"search_tool_docs","query":"q","limit":"5"})",
-                              R"({"type":"search_tool_docs","query":"q","limit":2.5})"}) {
+  for (const auto* payload :
+       {"1",
+        "null",
+        "[]",
+        "{}",
+        R"({"type":1})",
+        R"({"type":"exec"})",
+        R"({"type":"list_tools"})",
+        R"({"type":"list_tools","server":1})",
+        R"({"type":"list_tools","server":""})",
+        R"({"type":"call_tool","server":"s"})",
+        R"({"type":"call_tool","tool":"t"})",
+        R"({"type":"call_tool","server":"s","tool":"t","arguments":[]})",
+        R"({"type":"call_tool","server":"s","tool":"t","arguments":"{}"})",
+        R"({"type":"query_tool_docs"})",
+        R"({"type":"query_tool_docs","server":"s","detail":"all"})",
+        R"({"type":"query_tool_docs","server":"s","tool":"t","detail":"stubs"})",
+        R"({"type":"search_tool_docs","query":"q","detail":"stubs"})",
+        R"({"type":"search_tool_docs"})",
+        R"({"type":"search_tool_docs","query":"q","limit":0})",
+        R"({"type":"search_tool_docs","query":"q","limit":51})",
+        R"({"type":"search_tool_docs","query":"q","limit":"5"})",
+        R"({"type":"search_tool_docs","query":"q","limit":2.5})"}) {
     const auto refused = refusal_of(call(payload));
     EXPECT_EQ(refused.id, 7U) << payload;
     EXPECT_EQ(refused.reason.code, errc::invalid_argument) << payload;
@@ -388,6 +399,11 @@ TEST(wire, refuses_bad_artifacts) {
     EXPECT_EQ(error_of(frame("x", "a/b", b64)), errc::malformed) << b64;
   }
   EXPECT_EQ(error_of(R"({"type":"artifact","name":"x","mimeType":"a/b"})"), errc::malformed);
+}
+
+TEST(wire, tells_that_servers_are_loaded_on_first_use) {
+  EXPECT_FALSE(decoded(encode_init({}, {}, bounds)).contains("autoload"));
+  EXPECT_EQ(decoded(encode_init({}, {}, bounds, true))["autoload"], true);
 }
 
 TEST(wire, encodes_host_frames) {

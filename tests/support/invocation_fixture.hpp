@@ -143,6 +143,14 @@ struct invocation_fixture : test_coordinator_fixture<actor_config> {
     library = sys.spawn(scripted_library, script);
   }
 
+  /// Makes what is configured another while a run goes on; `configured` must be there.
+  template <class Change>
+  void reconfigure(Change change) {
+    auto next = std::make_shared<server_catalogue>(*catalogue);
+    change(*next);
+    configured->set(next);
+  }
+
   /// As far as running code.
   void start_code() {
     start();
@@ -255,6 +263,7 @@ struct invocation_fixture : test_coordinator_fixture<actor_config> {
 
   std::shared_ptr<environment> env = test_environment();
   std::shared_ptr<server_catalogue> catalogue = std::make_shared<server_catalogue>();
+  std::shared_ptr<current_catalogue> configured; ///< null: nothing changes
   std::shared_ptr<registry_script> registry = std::make_shared<registry_script>();
   std::shared_ptr<sandbox_log> sandbox = std::make_shared<sandbox_log>();
   std::shared_ptr<sessions_log> sessions = std::make_shared<sessions_log>();
