@@ -135,6 +135,7 @@ void mcp_client_state::require_input(std::uint64_t id, const upstream::input_req
     auto pause = needed.requests.empty() ? again_pause : 0ms;
     again.emplace(now() + pause, caller_id);
     make_due_calls_again();
+    arm();
     return;
   }
   for (auto& [key, question] : questions) {
