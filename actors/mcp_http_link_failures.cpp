@@ -70,9 +70,6 @@ void mcp_http_link_state::refuse_access(exchange done) {
     self->send(store, record_atom::value, std::string{local_owner}, entry.url, done.challenge);
   }
   auto said = upstream::describe_status(done.status, done.kind, done.body);
-  // A login made meanwhile, by another process, counts from the next message on.
-  token.clear();
-  token_known = false;
   auto what = done.status == 401 ? "it wants to know who asks" : "it doesn't allow that";
   auto remedy =
       !store || names_credentials()
@@ -80,7 +77,7 @@ void mcp_http_link_state::refuse_access(exchange done) {
           : fmt::format("run: bulkhead login {}; or give it a header \"Authorization\" in {}",
                         entry.name, entry.source);
   error reason{errc::denied, fmt::format("{} ({}); {}", what, said, remedy)};
-  // The next request asks for another token: somebody may have logged in meanwhile.
+  // A login made meanwhile, by another process, counts from the next message on.
   if (token == done.token) {
     token.clear();
     token_known = false;
