@@ -113,6 +113,7 @@ void invocation_state::route(guest_call& call) {
   }
   if (auto* to = find_link(call.server)) {
     if (auto why = withdrawn(to->brief.name, call.tool); !why.empty()) {
+      note_tool(call.id, to->brief.name, call.tool, why);
       refuse(call.id, {errc::denied, std::move(why)});
       return;
     }
@@ -137,8 +138,13 @@ invocation_state::link* invocation_state::find_link(std::string_view server) {
 /// has changed since the run began. Empty if it may. What is allowed only now stays out of reach.
 std::string invocation_state::withdrawn(std::string_view server, std::string_view tool) const {
   auto now_configured = context.configured ? context.configured->get() : nullptr;
-  if (!now_configured || now_configured == catalogue) {
+  if (!now_configured) {
     return {};
+  }
+  if (now_configured->rules == catalogue->rules) {
+    return now_configured->find(server) != nullptr
+               ? std::string{}
+               : fmt::format("server \"{}\" isn't configured any more", server);
   }
   if (auto verdict = allows_server(now_configured->rules, server); !verdict.allowed) {
     return fmt::format("server \"{}\" is denied by policy now: {}", server, verdict.rule);
@@ -159,7 +165,7 @@ policy_verdict invocation_state::may_call(std::string_view server,
                                           const tool_document& tool) const {
   auto verdict = rights.tool(server, tool);
   auto now_configured = context.configured ? context.configured->get() : nullptr;
-  if (!verdict.allowed || !now_configured || now_configured == catalogue) {
+  if (!verdict.allowed || !now_configured || now_configured->rules == catalogue->rules) {
     return verdict;
   }
   auto today = allows_tool(now_configured->rules, server, tool);

@@ -35,6 +35,10 @@ struct mcp_http_services {
   std::function<credential_store_actor()> credentials; ///< may give null
 };
 
+/// Ends the text about a call that a server may have carried out.
+inline constexpr const char* not_repeated =
+    "the call may have been carried out, so it isn't repeated";
+
 /// An MCP server over HTTP, made a child like any other for its client: the client's lines become
 /// POST requests, and what the server sends becomes lines. The link knows what only HTTP has:
 /// sessions, streams that break and are resumed, headers, credentials. One client at a time.
@@ -127,6 +131,8 @@ struct mcp_http_link_state {
   void take_response(const rpc_message& response, std::string_view text);
   void take_page(const rpc_message& response);
   void conclude_post(exchange done, const error& reason);
+
+  // Refusals (mcp_http_link_failures.cpp).
   void conclude_failure(exchange done);
   void refuse_access(exchange done);
 

@@ -25,9 +25,6 @@ constexpr std::size_t free_partial = 64 * kibibyte;
 /// A stream that has brought its answer has no reason to live on.
 constexpr auto linger_time = 5s;
 
-constexpr std::string_view not_repeated =
-    "the call may have been carried out, so it isn't repeated";
-
 std::string header_of(const http_head& head, std::string_view name) {
   for (const auto& header : head.headers) {
     if (lower_case(header.name) == name) {
@@ -322,100 +319,6 @@ void mcp_http_link_state::conclude_post(exchange done, const error& reason) {
   refuse(id, {reason.code == errc::unavailable || reason.code == errc::closed ? errc::server_failed
                                                                               : reason.code,
               std::move(text)});
-}
-
-/// An answer of status 3xx to 5xx.
-void mcp_http_link_state::conclude_failure(exchange done) {
-  const auto id = done.sent.id;
-  if (done.status == 401 || done.status == 403) {
-    refuse_access(std::move(done));
-    return;
-  }
-  if (done.what == role::resume) {
-    refuse(id, {errc::server_failed,
-                fmt::format("its answer broke off, and the rest can't be had any more ({}); {}",
-                            upstream::describe_status(done.status, done.kind, done.body),
-                            not_repeated)});
-    return;
-  }
-  bool in_session = !done.session.empty() || (goes == way::events && met);
-  if (in_session && !done.sent.renews && done.sent.method != "initialize" &&
-      upstream::ends_session(done.status, done.body)) {
-    session_lost(std::move(done));
-    return;
-  }
-  auto said = upstream::describe_status(done.status, done.kind, done.body);
-  if (done.sent.renews) {
-    renewal_failed({errc::server_failed, said});
-    return;
-  }
-  if (done.sent.method == "notifications/initialized" && step == session_step::announcing) {
-    announced();
-    return;
-  }
-  if (id == 0 || !awaited.contains(id)) {
-    return;
-  }
-  if (auto line = upstream::error_line(done.body, id, scan_bounds()); !line.empty()) {
-    awaited.erase(id);
-    deliver(std::move(line));
-    return;
-  }
-  if (done.sent.method == "server/discover" && done.status != 429) {
-    // No modern server; the next question is `initialize`.
-    awaited.erase(id);
-    deliver(encode_error(std::to_string(id), rpc_code::method_not_found, said));
-    return;
-  }
-  bool older = done.status == 400 || done.status == 404 || done.status == 405;
-  if (done.sent.method == "initialize" && older && goes == way::post && !met) {
-    // 2025-11-25, "Backwards Compatibility"
-    goes = way::events;
-    done.sent.headers.clear();
-    queue.push_front(std::move(done.sent));
-    pump();
-    return;
-  }
-  refuse(id, {errc::server_failed, "it answered " + said});
-}
-
-void mcp_http_link_state::refuse_access(exchange done) {
-  auto store = services.credentials ? services.credentials() : credential_store_actor{};
-  if (store && !done.challenge.empty()) {
-    self->send(store, record_atom::value, std::string{}, entry.url, done.challenge);
-  }
-  if (done.status == 401 && !done.token.empty() && done.sent.tries == 0 &&
-      done.what == role::post && (done.sent.id == 0 || awaited.contains(done.sent.id))) {
-    // It may have expired; the request wasn't carried out.
-    self->send(store, refuse_atom::value, std::string{}, entry.url, done.token);
-    if (token == done.token) {
-      token.clear();
-      token_known = false;
-    }
-    ++done.sent.tries;
-    if (done.sent.renews) {
-      step = session_step::none;
-    }
-    queue.push_front(std::move(done.sent));
-    pump();
-    return;
-  }
-  // A login made meanwhile, by another process, counts from the next message on.
-  token.clear();
-  token_known = false;
-  auto what = done.status == 401 ? "it wants to know who you are (HTTP 401)"
-                                 : "it doesn't allow that with these credentials (HTTP 403)";
-  auto remedy =
-      !store || names_credentials()
-          ? fmt::format("correct the header \"Authorization\" in {}", entry.source)
-          : fmt::format("run: bulkhead login {}; or give it a header \"Authorization\" in {}",
-                        entry.name, entry.source);
-  error reason{errc::denied, fmt::format("{}; {}", what, remedy)};
-  if (done.sent.renews) {
-    renewal_failed(reason);
-  } else {
-    refuse(done.sent.id, std::move(reason));
-  }
 }
 
 } // namespace bulkhead

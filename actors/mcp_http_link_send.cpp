@@ -9,6 +9,7 @@
 #include "actors/errors.hpp"
 #include "protocol/ascii.hpp"
 #include "protocol/mcp_client_protocol.hpp"
+#include "protocol/oauth_credential.hpp"
 
 /// From the client's lines to requests.
 namespace bulkhead {
@@ -152,8 +153,8 @@ void mcp_http_link_state::ask_for_token() {
     return;
   }
   auto due = deadline::at(self->clock().now() + token_time);
-  self->request(services.credentials(), token_time + 1s, token_atom::value, std::string{},
-                entry.url, due)
+  self->request(services.credentials(), token_time + 1s, token_atom::value,
+                std::string{local_owner}, entry.url, due)
       .then(
           [this, of = child](std::string& given) {
             if (of == child) {
@@ -227,12 +228,20 @@ void mcp_http_link_state::open(exchange_id id, http_request request, exchange wh
   what.token = token;
   what.session = session;
   request.most_bytes = UINT64_MAX; // what counts is a message, and credit
+  exchanges.emplace(id, std::move(what));
   auto current = services.http();
+  if (!current) {
+    after(0ms, [this, id] {
+      if (auto over = exchanges.extract(id)) {
+        finish(id, std::move(over.mapped()), {errc::unavailable, "Bulkhead is being stopped"});
+      }
+    });
+    return;
+  }
   if (current != http) {
     http = std::move(current);
     self->monitor(http);
   }
-  exchanges.emplace(id, std::move(what));
   self->send(http, open_atom::value, id, std::move(request), http_owner_actor{self});
 }
 

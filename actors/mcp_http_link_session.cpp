@@ -67,9 +67,7 @@ void mcp_http_link_state::session_lost(exchange refused) {
     for (const auto& [id, method] : std::map{awaited}) {
       if (std::none_of(queue.begin(), queue.end(),
                        [&](const auto& each) { return each.id == id; })) {
-        refuse(id,
-               {errc::server_failed, "its session ended; the call may have been carried out, so "
-                                     "it isn't repeated"});
+        refuse(id, {errc::server_failed, fmt::format("its session ended; {}", not_repeated)});
       }
     }
     pump();
@@ -142,12 +140,13 @@ void mcp_http_link_state::announced() {
 /// Redelivery").
 void mcp_http_link_state::resume(exchange broken, const error& reason) {
   if (broken.attempts >= most_attempts) {
-    refuse(broken.sent.id,
-           {errc::server_failed,
-            fmt::format("its answer broke off, and {} attempts to get the rest "
-                        "brought nothing{}{}; the call may have been carried out, "
-                        "so it isn't repeated",
-                        broken.attempts, reason.message.empty() ? "" : ": ", reason.message)});
+    refuse(
+        broken.sent.id,
+        {errc::server_failed,
+         fmt::format("its answer broke off, and {} attempts to get the rest brought nothing{}{}; "
+                     "{}",
+                     broken.attempts, reason.message.empty() ? "" : ": ", reason.message,
+                     not_repeated)});
     return;
   }
   auto pause = std::min(broken.events->retry().value_or(resume_pause * (1 << broken.attempts)),

@@ -59,12 +59,12 @@ struct ledger_call {
 
 /// Which records are wanted.
 struct ledger_query {
-  bool calls = false; ///< else runs
-  std::string owner;  ///< empty: of all
-  std::string run;    ///< id or its beginning; empty: all
-  std::string server; ///< globs; empty: all
-  std::string tool;
-  std::string outcome;
+  bool calls = false;      ///< else runs
+  std::string owner = {};  ///< empty: of all
+  std::string run = {};    ///< id or its beginning; empty: all
+  std::string server = {}; ///< globs; empty: all
+  std::string tool = {};
+  std::string outcome = {};
   std::int64_t since = 0; ///< milliseconds since 1970
   std::uint64_t limit = 100;
   friend bool operator==(const ledger_query&, const ledger_query&) = default;

@@ -153,9 +153,14 @@ void http_connection::turn_away() {
 
 void http_connection::wind_up() {
   winding_up_ = true;
-  if (now_ == stage::idle) {
+  if (now_ == stage::idle || now_ == stage::head) {
     close();
   }
+}
+
+bool http_connection::dawdles() const {
+  return now_ == stage::head &&
+         std::chrono::steady_clock::now() - head_began_ >= service_->bounds.dawdle_time;
 }
 
 // Requests.
@@ -171,10 +176,14 @@ void http_connection::await_request() {
   parser_->header_limit(static_cast<std::uint32_t>(service_->bounds.header));
   parser_->body_limit(service_->bounds.body);
   limit(service_->bounds.idle_time);
-  if (buffer_.size() > 0 && !reading_ahead_) {
+  if (buffer_.size() == 0) {
+    read_ahead();
+  } else if (!reading_ahead_) {
     read_head();
   } else {
-    read_ahead();
+    // The next request has begun to come; who waits for more of it takes it up.
+    error_code ignored;
+    socket_.cancel(ignored);
   }
 }
 
@@ -192,7 +201,10 @@ void http_connection::read_ahead() {
           return;
         }
         self->buffer_.commit(bytes);
-        if (failure) {
+        // Taking up what has come already is asked for by an abort.
+        bool taken_up = failure == boost::asio::error::operation_aborted &&
+                        self->now_ == stage::idle && self->buffer_.size() > 0;
+        if (failure && !taken_up) {
           // What is on its way may still be read by a client that closed only its own side.
           self->keep_alive_ = false;
           self->now_ == stage::finishing ? void() : self->close();
@@ -213,6 +225,7 @@ void http_connection::read_ahead() {
 
 void http_connection::read_head() {
   now_ = stage::head;
+  head_began_ = std::chrono::steady_clock::now();
   limit(service_->bounds.header_time);
   http::async_read_header(socket_, buffer_, *parser_,
                           [self = shared_from_this()](const error_code& failure, std::size_t) {

@@ -39,10 +39,12 @@ public:
   /// Refuses to serve this client and closes.
   void turn_away();
 
-  /// Closes it if it is between two requests, else after the answer.
+  /// Closes it if no request has come whole, else after the answer.
   void wind_up();
 
   bool waits_for_request() const { return now_ == stage::idle; }
+  /// Is its client taking its time over a request's header?
+  bool dawdles() const;
 
   // What replies ask for; `exchange` tells whose, so that one that is over says nothing more.
 
@@ -113,6 +115,7 @@ private:
   bool winding_up_ = false;
   bool timed_out_ = false;
   incoming_request request_; ///< but for its body, while that is coming
+  std::chrono::steady_clock::time_point head_began_;
   std::chrono::steady_clock::time_point body_began_;
   memory_budget::share body_share_;
   std::size_t discarded_ = 0;

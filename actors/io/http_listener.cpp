@@ -115,16 +115,20 @@ private:
     room ? connection->start() : connection->turn_away();
   }
 
-  /// A client that keeps its connection for later makes room for one that wants something.
+  /// A client that keeps its connection for later makes room for one that wants something, and so
+  /// does one that can't make up its mind.
   bool make_room() {
-    auto idle = std::find_if(connections_.begin(), connections_.end(),
-                             [](const auto& each) { return each.second->waits_for_request(); });
-    if (idle == connections_.end()) {
-      return false;
+    for (auto gives_way : {&http_connection::waits_for_request, &http_connection::dawdles}) {
+      auto found = std::find_if(connections_.begin(), connections_.end(), [&](const auto& each) {
+        return (each.second.get()->*gives_way)();
+      });
+      if (found != connections_.end()) {
+        auto connection = found->second;
+        connection->wind_up();
+        return true;
+      }
     }
-    auto connection = idle->second;
-    connection->wind_up();
-    return true;
+    return false;
   }
 
   void tell_if_empty() {

@@ -27,6 +27,7 @@ struct http_bounds {
 
   std::chrono::milliseconds idle_time{60'000};   ///< between two requests
   std::chrono::milliseconds header_time{10'000}; ///< for a header, from its first byte
+  std::chrono::milliseconds dawdle_time{1'000};  ///< for a header, where others want the room
   std::chrono::milliseconds body_time{20'000};   ///< for a body, and a second more for each…
   std::size_t body_rate = 32 * kibibyte;         ///< … of this many bytes
   std::chrono::milliseconds write_time{30'000};  ///< within which a client takes at least something

@@ -197,7 +197,7 @@ def _search_payload(query, limit, detail, server):
     return payload
 
 
-def _found(answer):
+def _found(answer, *_):
     docs = ToolDocs(answer["tools"])
     docs.note = answer.get("note")
     return docs

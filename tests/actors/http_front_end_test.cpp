@@ -107,7 +107,7 @@ struct fixture : test_coordinator_fixture<http_config> {
   fixture() { start({}); }
 
   ~fixture() override {
-    caf::anon_send(front_end, caf::exit_msg{{}, caf::exit_reason::kill});
+    caf::anon_send_exit(front_end, caf::exit_reason::kill);
     for (auto& run : *runs) {
       caf::anon_send_exit(run->actor, caf::exit_reason::user_shutdown);
     }

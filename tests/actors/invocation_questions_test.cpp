@@ -226,6 +226,20 @@ CAF_TEST(the_code_gives_up_on_a_call_whose_server_starts) {
   CAF_CHECK(!unanswered(2));
 }
 
+CAF_TEST(the_code_gives_up_on_a_call_whose_arguments_are_looked_at) {
+  auto script = std::make_shared<library_script>();
+  script->answers.held = true;
+  script->answers.answer = "";
+  script_library(script);
+  start_code();
+  call(1, "files", "read-file", R"({"path":")" + std::string(mebibyte, 'x') + "\"}");
+  CAF_CHECK_EQUAL(script->asked.size(), 1u);
+  tell(guest_cancel{1});
+  open(script->answers);
+  CAF_CHECK(refused(1, errc::cancelled));
+  CAF_CHECK(files->calls.empty());
+}
+
 CAF_TEST(the_clock_of_a_patient_run_stands_still_while_its_code_waits_for_a_server_to_start) {
   request.patient = true;
   files->documents.held = true;

@@ -42,13 +42,16 @@ WITHOUT_FIXTURES = {
     "2025-11-25": ["server-initialize", "ping", "tools-list", "resources-list", "prompts-list", "logging-set-level",
                    "server-sse-multiple-streams", "dns-rebinding-protection", "server-session-lifecycle"],
     "2026-07-28": ["tools-list", "resources-list", "prompts-list", "server-sse-multiple-streams",
-                   "dns-rebinding-protection", "sep-2164-resource-not-found", "http-header-validation", "caching"],
+                   "dns-rebinding-protection", "sep-2164-resource-not-found", "http-header-validation", "caching",
+                   "server-stateless"],
 }
 
-# Checks of a scenario that need something to serve: of server-stateless all others pass without.
-STATELESS_NEEDS = ["sep-2575-server-rejects-undeclared-capability", "sep-2575-missing-capability-http-400",
-                   "sep-2575-http-server-no-independent-requests-on-stream",
-                   "sep-2575-server-no-log-without-loglevel"]
+# Checks that want something to be served; their scenario's others pass without.
+NEEDS_FIXTURES = {
+    "server-stateless": ["sep-2575-server-rejects-undeclared-capability", "sep-2575-missing-capability-http-400",
+                         "sep-2575-http-server-no-independent-requests-on-stream",
+                         "sep-2575-server-no-log-without-loglevel"],
+}
 
 
 class Suite:
@@ -110,9 +113,8 @@ def baseline(leg, revision):
 
 
 class Report:
-    def __init__(self, patterns, listing):
+    def __init__(self, patterns):
         self.patterns = patterns
-        self.listing = listing
         self.passed = 0
         self.failed = 0
 
@@ -156,56 +158,85 @@ def judge(report, title, scenario, checks, exceptions, said):
 
 
 @contextlib.contextmanager
-def server(*arguments):
-    """The URL of a server under test, until the end of the block."""
+def new_world():
     world = World()
     try:
+        yield world
+    finally:
+        world.close()
+
+
+@contextlib.contextmanager
+def server(*arguments):
+    """The URL of a server under test, until the end of the block."""
+    with new_world() as world:
         running = HttpServer(world, *arguments)
         try:
             yield running.url
         finally:
             running.close()
-    finally:
-        world.close()
 
 
-def run_leg(report, suite, leg, revision, out, arguments):
-    scenarios = suite.scored(leg, revision) + ALSO[leg, revision]
-    titles = {scenario: f"{leg}/{revision} {scenario}" for scenario in scenarios}
-    chosen = [scenario for scenario in scenarios if report.wants(titles[scenario])]
-    if report.listing or not chosen:
-        print("".join(f"{titles[scenario]}\n" for scenario in chosen), end="")
-        return
-    folder = os.path.join(out, f"{leg}-{revision}")
-    if len(chosen) == len(scenarios):
-        checks, said = suite.run(leg, folder, "--requirements", revision, *arguments)
-    else:
+class Leg:
+    """One side of Bulkhead with one revision: the scenarios that its patterns choose, and how to run them."""
+
+    def __init__(self, report, suite, leg, revision):
+        self.suite, self.leg, self.revision = suite, leg, revision
+        self.scenarios = suite.scored(leg, revision) + ALSO[leg, revision]
+        self.chosen = [scenario for scenario in self.scenarios if report.wants(self.title(scenario))]
+
+    def title(self, scenario):
+        return f"{self.leg}/{self.revision} {scenario}"
+
+    def run(self, report, out, *arguments, env=None):
+        folder = os.path.join(out, f"{self.leg}-{self.revision}")
         checks, said = {}, ""
-        for scenario in chosen:
-            found, said = suite.run(leg, folder, "--scenario", scenario, "--spec-version", revision, *arguments)
-            checks.update(found)
-    exceptions = baseline(leg, revision)
-    for scenario in chosen:
-        mine = [entry for entry in exceptions if entry.split(":", 1)[0] == scenario]
-        judge(report, titles[scenario], scenario, checks.get(scenario), mine, said)
-    unknown = [entry for entry in exceptions if entry.split(":", 1)[0] not in scenarios]
-    if unknown:
-        report.verdict(f"{leg}/{revision} baseline", [f"no such scenario: {', '.join(unknown)}"])
+        if len(self.chosen) == len(self.scenarios):
+            checks, said = self.suite.run(self.leg, folder, "--requirements", self.revision, *arguments, env=env)
+        else:
+            for scenario in self.chosen:
+                found, said = self.suite.run(self.leg, folder, "--scenario", scenario, "--spec-version", self.revision,
+                                             *arguments, env=env)
+                checks.update(found)
+        exceptions = baseline(self.leg, self.revision)
+        for scenario in self.chosen:
+            mine = [entry for entry in exceptions if entry.split(":", 1)[0] == scenario]
+            judge(report, self.title(scenario), scenario, checks.get(scenario), mine, said)
+        unknown = [entry for entry in exceptions if entry.split(":", 1)[0] not in self.scenarios]
+        if unknown:
+            report.verdict(self.title("baseline"), [f"no such scenario: {', '.join(unknown)}"])
 
 
-def run_without_fixtures(report, suite, revision, out, url):
-    names = WITHOUT_FIXTURES[revision] + (["server-stateless"] if revision == "2026-07-28" else [])
-    for scenario in names:
-        title = f"plain-server/{revision} {scenario}"
-        if not report.wants(title):
-            continue
-        if report.listing:
-            print(title)
-            continue
-        folder = os.path.join(out, f"plain-{revision}-{scenario}")
-        checks, said = suite.run("server", folder, "--scenario", scenario, "--spec-version", revision, "--url", url)
-        excused = [f"{scenario}:{check}" for check in STATELESS_NEEDS] if scenario == "server-stateless" else []
-        judge(report, title, scenario, checks.get(scenario), excused, said)
+class PlainLeg(Leg):
+    """The server without anything of its own for the suite."""
+
+    def __init__(self, report, suite, revision):
+        self.suite, self.leg, self.revision = suite, "plain-server", revision
+        self.scenarios = WITHOUT_FIXTURES[revision]
+        self.chosen = [scenario for scenario in self.scenarios if report.wants(self.title(scenario))]
+
+    def run(self, report, out, *arguments, env=None):
+        for scenario in self.chosen:
+            folder = os.path.join(out, f"plain-{self.revision}-{scenario}")
+            checks, said = self.suite.run("server", folder, "--scenario", scenario, "--spec-version", self.revision,
+                                          *arguments, env=env)
+            excused = [f"{scenario}:{check}" for check in NEEDS_FIXTURES.get(scenario, [])]
+            judge(report, self.title(scenario), scenario, checks.get(scenario), excused, said)
+
+
+def run_servers(report, legs, out, *arguments):
+    if any(leg.chosen for leg in legs):
+        with server(*arguments) as url:
+            for leg in legs:
+                if leg.chosen:
+                    leg.run(report, out, "--url", url)
+
+
+def run_clients(report, legs, out):
+    for leg in legs:
+        if leg.chosen:
+            with new_world() as world:
+                leg.run(report, out, "--command", f"{BINARY} conformance-client", env=world.environment())
 
 
 def main():
@@ -214,23 +245,23 @@ def main():
     parser.add_argument("--keep", metavar="FOLDER", help="leave the suite's results there")
     parser.add_argument("patterns", nargs="*", metavar="PATTERN")
     options = parser.parse_args()
-    report = Report(options.patterns, options.list)
+    report = Report(options.patterns)
     suite = Suite()
+    servers = [Leg(report, suite, "server", revision) for revision in REVISIONS]
+    plain = [PlainLeg(report, suite, revision) for revision in REVISIONS]
+    clients = [Leg(report, suite, "client", revision) for revision in REVISIONS]
+    if options.list:
+        print("\n".join(leg.title(scenario) for leg in servers + plain + clients for scenario in leg.chosen))
+        return 0
     with tempfile.TemporaryDirectory(prefix="bulkhead-conformance-") as scratch:
         out = os.path.abspath(options.keep or scratch)
-        with server("--fixtures") as url:
-            for revision in REVISIONS:
-                run_leg(report, suite, "server", revision, out, ["--url", url])
-        with server("--no-runs") as url:
-            for revision in REVISIONS:
-                run_without_fixtures(report, suite, revision, out, url)
-        for revision in REVISIONS:
-            run_leg(report, suite, "client", revision, out, ["--command", f"{BINARY} conformance-client"])
-    if not report.listing and report.passed + report.failed == 0:
+        run_servers(report, servers, out, "--fixtures")
+        run_servers(report, plain, out, "--no-runs")
+        run_clients(report, clients, out)
+    if report.passed + report.failed == 0:
         print("nothing ran", file=sys.stderr)
         report.failed = 1
-    if not report.listing:
-        print(f"{report.passed} passed, {report.failed} failed", flush=True)
+    print(f"{report.passed} passed, {report.failed} failed", flush=True)
     return 1 if report.failed else 0
 
 

@@ -222,6 +222,7 @@ print(json.dumps([attempt(way) for way in ways + [imported]]))
     def test_autoload(self):
         client = self.world.client(MCP_BRIDGE_AUTOLOAD="1")
         self.assertNotIn("called", self.refusals(self.CODE, servers=[], client=client))
+        self.assertEqual(client.close(patience(20)), 0)
         self.assertEqual(self.calls_of("guarded"), [])
 
 
@@ -345,6 +346,7 @@ print(json.dumps([attempt(lambda: call_tool_sync("asking", "erase", {"item": num
             # A state is its client's: nobody else can answer in its place.
             client.request("tools/call", {**params, "requestState": asked["requestState"], "inputResponses": {
                 key: self.yes("once") for key in asked["inputRequests"]}}, self.META).result(patience(90))
+        self.assertEqual(client.close(patience(20)), 0)
         self.assertEqual(self.calls_of("asking"), [])
 
 

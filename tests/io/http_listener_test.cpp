@@ -78,6 +78,8 @@ struct listening : ::testing::Test {
 
 using http_listener = listening;
 
+constexpr std::string_view garbage = "garbage\r\n\r\n";
+
 bool has_status(std::string_view answer, int status) {
   return answer.starts_with(fmt::format("HTTP/1.1 {} ", status));
 }
@@ -408,12 +410,25 @@ TEST_F(http_listener, idle_connections_make_room_and_busy_ones_do_not) {
   EXPECT_FALSE(busy.closed());
 }
 
+TEST_F(http_listener, who_dawdles_over_a_header_makes_room_too) {
+  io::http_bounds bounds;
+  bounds.connections = 1;
+  bounds.dawdle_time = 0ms;
+  open(bounds);
+  raw_client slow{listener->port()};
+  slow.send("POST /mcp HTTP/1.1\r\nHost: loc");
+  // Until the slow one's beginning has come, there is no room.
+  EXPECT_TRUE(eventually([&] { return !has_status(refusal_of(garbage), 503); }));
+  slow.read_all();
+  EXPECT_TRUE(slow.closed());
+}
+
 TEST_F(http_listener, a_flood_of_connections_leaves_others_alone) {
   open();
   std::vector<std::unique_ptr<raw_client>> flood;
   for (int i = 0; i < 100; ++i) {
     flood.push_back(std::make_unique<raw_client>(listener->port()));
-    flood.back()->send(i % 2 == 0 ? "POST /mcp HTTP/1.1\r\nHost:" : "garbage\r\n\r\n");
+    flood.back()->send(i % 2 == 0 ? std::string_view{"POST /mcp HTTP/1.1\r\nHost:"} : garbage);
   }
   raw_client client{listener->port()};
   client.send(request_with("{}"));

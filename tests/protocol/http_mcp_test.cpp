@@ -226,7 +226,9 @@ TEST(http_mcp, an_events_id_names_its_place) {
 TEST(http_mcp, header_values_are_decoded_where_they_say_so) {
   EXPECT_EQ(decode_header_value("plain"), "plain");
   EXPECT_EQ(decode_header_value("=?base64?SGVsbG8=?="), "Hello");
-  EXPECT_EQ(decode_header_value("=?base64??="), "");
+  EXPECT_EQ(decode_header_value("=?base64?"
+                                "?="),
+            "");
   EXPECT_EQ(decode_header_value("=?base64?="), "=?base64?=");
   EXPECT_EQ(decode_header_value("=?BASE64?SGVsbG8=?="), "=?BASE64?SGVsbG8=?=");
   EXPECT_FALSE(decode_header_value("=?base64?SGVsbG8?="));

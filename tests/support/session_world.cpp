@@ -24,6 +24,7 @@ scripted_invocation(scripted_run_actor::stateful_pointer<scripted_run_state> sel
       [](const sandbox_up&) {},
       [](const guest_output&) {},
       [](const guest_call&) {},
+      [](const guest_cancel&) {},
       [](const refused_call&) {},
       [](const guest_artifact&) {},
       [](const guest_done&) {},

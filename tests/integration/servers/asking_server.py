@@ -31,7 +31,8 @@ def call(identifier, name):
     number = f"question-{identifier}"
     waiting[number] = queue.Queue()
     write({"id": number, "method": method, "params": params})
-    reply = waiting.pop(number).get()
+    reply = waiting[number].get()
+    del waiting[number]
     result = {"declared": declared, **{key: reply[key] for key in ("result", "error") if key in reply}}
     write({"id": identifier, "result": {"content": [{"type": "text", "text": json.dumps(result)}],
                                         "structuredContent": result}})
