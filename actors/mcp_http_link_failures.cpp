@@ -79,7 +79,10 @@ void mcp_http_link_state::refuse_access(exchange done) {
           ? fmt::format("correct the header \"Authorization\" in {}", entry.source)
           : fmt::format("run: bulkhead login {}; or give it a header \"Authorization\" in {}",
                         entry.name, entry.source);
-  error reason{errc::denied, fmt::format("{} ({}); {}", what, said, remedy)};
+  // Without a challenge, 403 is about something else than who asks.
+  bool advise = done.status == 401 || !done.challenge.empty();
+  error reason{errc::denied,
+               fmt::format("{} ({}){}", what, said, advise ? "; " + remedy : std::string{})};
   // A login made meanwhile, by another process, counts from the next message on.
   if (token == done.token) {
     token.clear();
