@@ -50,7 +50,8 @@ json value_for(const json& schema) {
 json object_for(const json& schema, bool all) {
   auto result = json::object();
   auto required = schema.value("required", json::array());
-  for (const auto& [name, property] : schema.value("properties", json::object()).items()) {
+  auto properties = schema.value("properties", json::object());
+  for (const auto& [name, property] : properties.items()) {
     if (all || std::find(required.begin(), required.end(), json(name)) != required.end()) {
       result[name] = value_for(property);
     }

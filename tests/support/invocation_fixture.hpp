@@ -273,7 +273,6 @@ struct invocation_fixture : test_coordinator_fixture<actor_config> {
   client_registry_actor registry_actor;
   tool_library_actor library;
   artifact_store_actor store; ///< null: nothing is kept
-  std::shared_ptr<current_catalogue> configured{};
   ledger_writer ledger{};
   std::function<approval_store_actor()> approvals{}; ///< null: nothing is approved
   python_sessions_actor sessions_actor;
