@@ -320,10 +320,11 @@ void invocation_state::call_tool(link& to, guest_call& call, bool checked) {
   const auto& server = to.brief.name;
   const auto* tool = find_tool(to.tools->all->tools, call.tool);
   auto verdict = tool != nullptr ? may_call(server, *tool) : rights.tool_name(server, call.tool);
-  note_tool(call.id, server, tool != nullptr ? tool->name : call.tool, verdict.rule);
+  const auto& name = tool != nullptr ? tool->name : call.tool;
+  note_tool(call.id, server, name, verdict.rule);
   if (!verdict.allowed) {
     refuse(call.id, {errc::denied, fmt::format("tool \"{}\" of \"{}\" is denied by policy: {}",
-                                               call.tool, to.brief.name, verdict.rule)});
+                                               name, server, verdict.rule)});
     return;
   }
   if (tool == nullptr) {

@@ -62,6 +62,9 @@ void mcp_http_link_state::conclude_failure(exchange done) {
     return;
   }
   refuse(id, {errc::server_failed, "it answered " + said});
+  if (older && awaited.empty()) {
+    end_child(); // another server may be there now: it is to be met anew
+  }
 }
 
 void mcp_http_link_state::refuse_access(exchange done) {

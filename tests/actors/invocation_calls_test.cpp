@@ -95,7 +95,8 @@ CAF_TEST(lists_documents_and_searches_show_what_the_run_may_use) {
   ask(6, guest_call_kind::search_tool_docs, "", "text");
   CAF_CHECK_EQUAL(response(6)["tools"].size(), 2u);
   ask(7, guest_call_kind::search_tool_docs, "", "deletes all");
-  for (const auto& hit : response(7)["tools"]) {
+  const auto hits = response(7);
+  for (const auto& hit : hits["tools"]) {
     CAF_CHECK(hit["tool"] != "delete-all");
   }
   ask(8, guest_call_kind::search_tool_docs, "files", "read");

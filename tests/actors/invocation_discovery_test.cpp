@@ -28,7 +28,8 @@ struct fixture : invocation_fixture {
 
   std::vector<std::string> found(std::uint64_t id) const {
     std::vector<std::string> names;
-    for (const auto& each : response(id)["tools"]) {
+    const auto answer = response(id);
+    for (const auto& each : answer["tools"]) {
       names.push_back(each["tool"]);
     }
     return names;
