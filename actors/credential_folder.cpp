@@ -159,11 +159,7 @@ expected<void> credential_folder::write(const oauth_credential& credential) cons
 }
 
 expected<bool> credential_folder::remove(const std::string& owner, const std::string& url) const {
-  auto removed = remove_file(file_of(owner, url));
-  if (removed) {
-    remove_challenge(owner, url);
-  }
-  return removed;
+  return remove_file(file_of(owner, url));
 }
 
 expected<void> credential_folder::write_challenge(const std::string& owner, const std::string& url,

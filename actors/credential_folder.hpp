@@ -38,7 +38,7 @@ public:
   expected<void> write_challenge(const std::string& owner, const std::string& url,
                                  const std::string& challenge) const;
 
-  /// Forgets it: the login has been repeated.
+  /// Forgets it: the login has been repeated, or is over.
   void remove_challenge(const std::string& owner, const std::string& url) const;
 
   /// The last one; empty if there is none.

@@ -163,8 +163,6 @@ void ledger_state::prune() {
 }
 
 ledger_impl_actor::behavior_type ledger_state::make_behavior() {
-  // What waited for an earlier one is lost with it.
-  backlog->waiting = 0;
   self->delayed_send(self, prune_interval, tick_atom::value, list_atom::value);
   return {
       [this](record_atom, ledger_run& run) { take(runs, run); },

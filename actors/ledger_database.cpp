@@ -293,8 +293,14 @@ expected<void> ledger_database::settle(access as) {
                        : run("PRAGMA query_only = 1");
   }
   // What the power's failure may take is the last moment; a run never waits for the disk.
-  for (const auto* sql : {"PRAGMA auto_vacuum = INCREMENTAL", "PRAGMA journal_mode = WAL",
-                          "PRAGMA synchronous = NORMAL", "PRAGMA journal_size_limit = 4194304"}) {
+  std::vector<const char*> pragmas = {"PRAGMA synchronous = NORMAL",
+                                      "PRAGMA journal_size_limit = 4194304"};
+  if (format == 0) {
+    // The file keeps these; to ask for them again would wait for whoever writes.
+    pragmas.insert(pragmas.begin(),
+                   {"PRAGMA auto_vacuum = INCREMENTAL", "PRAGMA journal_mode = WAL"});
+  }
+  for (const auto* sql : pragmas) {
     if (auto done = run(sql); !done) {
       return done;
     }

@@ -66,6 +66,7 @@ struct mcp_http_link_state {
     bool modern = false;
     bool renews = false; ///< it is the link's own, to make the session again
     std::uint32_t tries = 0;
+    std::optional<error> refusal; ///< of it without a token; holds if there is none now either
     std::vector<std::pair<std::string, std::string>> headers; ///< of its own
     std::shared_ptr<memory_budget::share> memory;
   };

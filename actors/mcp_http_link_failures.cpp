@@ -62,6 +62,9 @@ void mcp_http_link_state::conclude_failure(exchange done) {
     return;
   }
   refuse(id, {errc::server_failed, "it answered " + said});
+  if (older && awaited.empty()) {
+    end_child(); // another server may be there now: it is to be met anew
+  }
 }
 
 void mcp_http_link_state::refuse_access(exchange done) {
@@ -69,13 +72,30 @@ void mcp_http_link_state::refuse_access(exchange done) {
   if (store && !done.challenge.empty()) {
     self->send(store, record_atom::value, std::string{local_owner}, entry.url, done.challenge);
   }
-  if (done.status == 401 && !done.token.empty() && done.sent.tries == 0 &&
-      done.what == role::post && (done.sent.id == 0 || awaited.contains(done.sent.id))) {
-    // It may have expired; the request wasn't carried out.
-    self->send(store, refuse_atom::value, std::string{local_owner}, entry.url, done.token);
-    if (token == done.token) {
-      token.clear();
-      token_known = false;
+  auto said = upstream::describe_status(done.status, done.kind, done.body);
+  auto what = done.status == 401 ? "it wants to know who asks" : "it doesn't allow that";
+  auto remedy =
+      !store || names_credentials()
+          ? fmt::format("correct the header \"Authorization\" in {}", entry.source)
+          : fmt::format("run: bulkhead login {}; or give it a header \"Authorization\" in {}",
+                        entry.name, entry.source);
+  // Without a challenge, 403 is about something else than who asks.
+  bool advise = done.status == 401 || !done.challenge.empty();
+  error reason{errc::denied,
+               fmt::format("{} ({}){}", what, said, advise ? "; " + remedy : std::string{})};
+  // A login made meanwhile, by another process, counts from the next message on.
+  if (token == done.token) {
+    token.clear();
+    token_known = false;
+  }
+  bool waits = done.sent.id == 0 || awaited.contains(done.sent.id);
+  if (done.status == 401 && uses_token() && done.sent.tries == 0 && done.what == role::post &&
+      waits) {
+    // It wasn't carried out, so it may be sent again.
+    if (done.token.empty()) {
+      done.sent.refusal = std::move(reason);
+    } else {
+      self->send(store, refuse_atom::value, std::string{local_owner}, entry.url, done.token);
     }
     ++done.sent.tries;
     if (done.sent.renews) {
@@ -85,17 +105,6 @@ void mcp_http_link_state::refuse_access(exchange done) {
     pump();
     return;
   }
-  auto said = upstream::describe_status(done.status, done.kind, done.body);
-  // A login made meanwhile, by another process, counts from the next message on.
-  token.clear();
-  token_known = false;
-  auto what = done.status == 401 ? "it wants to know who asks" : "it doesn't allow that";
-  auto remedy =
-      !store || names_credentials()
-          ? fmt::format("correct the header \"Authorization\" in {}", entry.source)
-          : fmt::format("run: bulkhead login {}; or give it a header \"Authorization\" in {}",
-                        entry.name, entry.source);
-  error reason{errc::denied, fmt::format("{} ({}); {}", what, said, remedy)};
   if (done.sent.renews) {
     renewal_failed(reason);
   } else {

@@ -103,6 +103,10 @@ void mcp_http_link_state::pump() {
   while (!queue.empty() && ready_to_send()) {
     auto next = std::move(queue.front());
     queue.pop_front();
+    if (next.refusal && token.empty()) {
+      next.renews ? renewal_failed(*next.refusal) : refuse(next.id, *next.refusal);
+      continue;
+    }
     if (next.renews) {
       step = session_step::initializing;
     } else if (next.method == "notifications/initialized") {

@@ -276,7 +276,7 @@ void mcp_http_link_state::events_ended(const exchange& ended, const error& reaso
     renewal_failed({errc::server_failed, how});
     return;
   }
-  if (!worked && entry.transport == server_transport::http) {
+  if (!worked && !met && entry.transport == server_transport::http) {
     goes = way::post;
     how = fmt::format("it speaks neither Streamable HTTP nor HTTP with server-sent events; to GET "
                       "it answered {}",

@@ -19,7 +19,7 @@ int serve_conformance(application& app, stop_signal& stop, const command_line& l
                       int out);
 
 /// `conformance-client`, for tests: does what a scenario of the conformance suite's wants of a
-/// client (MCP_CONFORMANCE_CONTEXT). 0 when every request was answered.
+/// client (MCP_CONFORMANCE_CONTEXT). 0 unless it couldn't list tools or wasn't let in.
 int drive_conformance(application& app, stop_signal& stop, const command_line& line);
 
 /// `run`: `code` was read before root was given up. Output comes as it is written. The status is

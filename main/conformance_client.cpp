@@ -50,7 +50,8 @@ json value_for(const json& schema) {
 json object_for(const json& schema, bool all) {
   auto result = json::object();
   auto required = schema.value("required", json::array());
-  for (const auto& [name, property] : schema.value("properties", json::object()).items()) {
+  auto properties = schema.value("properties", json::object());
+  for (const auto& [name, property] : properties.items()) {
     if (all || std::find(required.begin(), required.end(), json(name)) != required.end()) {
       result[name] = value_for(property);
     }
@@ -102,8 +103,8 @@ std::vector<planned_call> plan(const server_documents& documents, const json& co
   return result;
 }
 
-/// Lists the tools and makes the planned calls, all at once. Errors: those of the first that
-/// failed.
+/// Lists the tools and makes the planned calls, all at once. Errors: that of the list, or of a call
+/// that wasn't let in; how a call else ends is for the scenario to judge.
 expected<void> drive(application& app, const mcp_client_actor& client, const json& context) {
   caf::scoped_actor self{app.system()};
   auto due = [] { return deadline::at(std::chrono::steady_clock::now() + patience); };
@@ -126,8 +127,9 @@ expected<void> drive(application& app, const mcp_client_actor& client, const jso
     answers.emplace_back([&result, pending = std::move(pending)]() mutable {
       pending.receive([](const std::string&) {},
                       [&](const caf::error& reason) {
-                        if (result) {
-                          result = tl::unexpected{from_caf(reason, "call a tool")};
+                        auto refused = from_caf(reason, "call a tool");
+                        if (result && refused.code == errc::denied) {
+                          result = tl::unexpected{std::move(refused)};
                         }
                       });
     });

@@ -1,5 +1,7 @@
 #include "main/conformance_login.hpp"
 
+#include <caf/all.hpp>
+
 #include "actors/credential_store.hpp"
 #include "main/login.hpp"
 #include "protocol/oauth_document.hpp"
@@ -11,6 +13,7 @@ using namespace std::chrono_literals;
 namespace {
 
 constexpr auto visit_budget = 10s;
+constexpr auto store_budget = 10s;
 /// The suite wants to see it, and fetches it from nowhere.
 constexpr const char* document_url = "https://conformance-test.local/client-metadata.json";
 constexpr const char* redirect_uri = "http://127.0.0.1:8765/callback";
@@ -31,6 +34,16 @@ expected<std::string> visit(blocking_http& http, const std::string& url) {
   return place.substr(mark + 1);
 }
 
+/// The store answers when it has kept what it was told before: it is told by the way, and a login
+/// by hand comes later.
+void settle_store(application& app) {
+  caf::scoped_actor self{app.system()};
+  self->request(app.services().credentials, store_budget, token_atom::value,
+                std::string{local_owner}, std::string{"http://nowhere.invalid/"},
+                deadline::at(std::chrono::steady_clock::now() + store_budget))
+      .receive([](const std::string&) {}, [](const caf::error&) {});
+}
+
 known_client client_of(const std::string& context) {
   known_client result{{}, {}, document_url};
   if (auto document = read_oauth_document(context, "the context")) {
@@ -49,6 +62,7 @@ expected<void> conformance_log_in(application& app, stop_signal& stop, const std
     return tl::unexpected{target.error()};
   }
   blocking_http http{app, stop};
+  settle_store(app);
   auto folder = credentials_of(app.env()->config);
   auto challenge = find_challenge(folder, *target, http);
   if (!challenge) {

@@ -270,6 +270,7 @@ int log_out_of_server(application& app, stop_signal& stop, const command_line& l
   if (!removed) {
     return refuse(what, removed.error());
   }
+  folder.remove_challenge(local_owner, target->url.text());
   if (credential && *credential) {
     revoke(**credential, http);
   }

@@ -19,7 +19,7 @@ constexpr std::size_t longest_name = 256;
 /// In one line, so that nothing in it looks like a line of ours.
 std::string shown(std::string_view text, std::size_t most) {
   std::string line;
-  append_json_line(line, text);
+  append_json_line(line, text.substr(0, most + 1));
   return printable(shortened(std::move(line), most));
 }
 

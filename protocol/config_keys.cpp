@@ -49,9 +49,10 @@ constexpr std::array synonyms = {
 
 /// Is `name`, in lower case, about what may be used?
 bool mentions_rights(std::string_view name) {
-  static const names words = {"policy",  "allow",        "deny",       "denied",    "block",
-                              "exclude", "forbid",       "permission", "whitelist", "blacklist",
-                              "filter",  "disabledtool", "readonly",   "confirm"};
+  static const names words = {"policy",    "allow",     "deny",      "denied",
+                              "block",     "exclude",   "forbid",    "permission",
+                              "whitelist", "blacklist", "filter",    "disabledtool",
+                              "readonly",  "read-only", "read_only", "confirm"};
   return std::any_of(words.begin(), words.end(),
                      [&](auto word) { return name.find(word) != std::string_view::npos; });
 }

@@ -19,41 +19,41 @@ inline constexpr std::size_t ledger_text_limit = 65'536;
 
 /// Code or arguments, as far as they are kept.
 struct ledger_text {
-  std::string sha256; ///< hex
+  std::string sha256{}; ///< hex
   std::uint64_t bytes = 0;
-  std::optional<std::string> text; ///< none: not asked for, or over the limit
+  std::optional<std::string> text{}; ///< none: not asked for, or over the limit
   friend bool operator==(const ledger_text&, const ledger_text&) = default;
 };
 
 /// One run of code.
 struct ledger_run {
-  std::string run;     ///< its id
+  std::string run{};   ///< its id
   std::int64_t at = 0; ///< when it was asked for: milliseconds since 1970, UTC
-  std::string owner;
-  std::string client; ///< name and version, as the client told them
-  std::string client_version;
-  std::string session; ///< a name for the session, from which its handle can't be had
-  ledger_text code;
-  std::vector<std::string> servers; ///< that it could call, raw names
-  std::uint64_t calls = 0;          ///< tool calls, whatever became of them
+  std::string owner{};
+  std::string client{}; ///< name and version, as the client told them
+  std::string client_version{};
+  std::string session{}; ///< a name for the session, from which its handle can't be had
+  ledger_text code{};
+  std::vector<std::string> servers{}; ///< that it could call, raw names
+  std::uint64_t calls = 0;            ///< tool calls, whatever became of them
   std::uint64_t duration_ms = 0;
-  std::string outcome; ///< a run_status
-  std::string error;   ///< an errc, or the type of the exception; empty: none
+  std::string outcome{}; ///< a run_status
+  std::string error{};   ///< an errc, or the type of the exception; empty: none
   friend bool operator==(const ledger_run&, const ledger_run&) = default;
 };
 
 /// One tool call by code.
 struct ledger_call {
-  std::string run;
+  std::string run{};
   std::int64_t at = 0;
-  std::string owner;
-  std::string server; ///< raw names; as the code gave them where there is no such thing
-  std::string tool;
-  ledger_text arguments;
+  std::string owner{};
+  std::string server{}; ///< raw names; as the code gave them where there is no such thing
+  std::string tool{};
+  ledger_text arguments{};
   std::uint64_t result_bytes = 0;
   std::uint64_t duration_us = 0;
-  std::string outcome; ///< "success", "tool_error" (the tool's own), or an errc
-  std::string rule;    ///< of policy that denied it, or asked a person
+  std::string outcome{}; ///< "success", "tool_error" (the tool's own), or an errc
+  std::string rule{};    ///< of policy that denied it, or asked a person
   friend bool operator==(const ledger_call&, const ledger_call&) = default;
 };
 

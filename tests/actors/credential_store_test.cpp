@@ -242,6 +242,7 @@ CAF_TEST(a refresh that fails for a while keeps the login) {
 
 CAF_TEST(a token that can not be refreshed ends the login) {
   auto credential = keep();
+  CAF_REQUIRE(folder->write_challenge("", server_url, "Bearer scope=\"read\""));
   credential.refresh_token.clear();
   CAF_REQUIRE(folder->write(credential));
   CAF_CHECK(**ask() == credential.access_token);
@@ -251,6 +252,8 @@ CAF_TEST(a token that can not be refreshed ends the login) {
   CAF_CHECK(answer->error().code == errc::denied);
   CAF_CHECK(script->asked.empty());
   CAF_CHECK(!kept());
+  // The next login needs it.
+  CAF_CHECK(folder->challenge("", server_url) == "Bearer scope=\"read\"");
 }
 
 CAF_TEST(while another process refreshes it waits and takes the result) {

@@ -43,7 +43,7 @@ CAF_TEST(a_denied_tool_is_refused_by_its_raw_name_and_by_its_alias) {
   call(1, "files", "delete-all");
   CAF_CHECK(refused(1, errc::denied, {"delete-all", "files/delete-all"}));
   call(2, "files", "delete_all");
-  CAF_CHECK(refused(2, errc::denied, {"delete_all", "files/delete-all"}));
+  CAF_CHECK(refused(2, errc::denied, {"delete-all", "files/delete-all"}));
   CAF_CHECK(files->calls.empty());
 }
 

@@ -16,6 +16,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
+constexpr std::int64_t now = 1'796'065'510'000; // 2026-11-30T19:05:10Z
+
 /// A run with a ledger in a folder of its own.
 struct ledger_fixture : invocation_fixture {
   ledger_fixture() {
@@ -23,7 +25,7 @@ struct ledger_fixture : invocation_fixture {
     folder = ::mkdtemp(pattern.data());
     env->config.state_dir = folder;
     env->wall_clock = [] {
-      return std::chrono::system_clock::time_point{std::chrono::seconds{1'796'065'510}};
+      return std::chrono::system_clock::time_point{std::chrono::milliseconds{now}};
     };
     keep_log();
     keep(ledger_mode::hashes);
@@ -88,7 +90,7 @@ CAF_TEST(a_run_and_its_calls_are_noted) {
   CAF_CHECK_EQUAL(run.owner, "local");
   CAF_CHECK_EQUAL(run.outcome, "success");
   CAF_CHECK_EQUAL(run.calls, 1u);
-  CAF_CHECK_EQUAL(run.at, 1'796'065'510'000);
+  CAF_CHECK_EQUAL(run.at, std::int64_t{now});
   CAF_CHECK(run.servers == std::vector<std::string>{"files"});
   // sha256("print(1)")
   CAF_CHECK_EQUAL(run.code.sha256,
@@ -179,7 +181,7 @@ CAF_TEST(a_file_that_cannot_be_written_costs_the_records_alone) {
   CAF_CHECK_EQUAL(backlog->waiting.load(), 0u);
   // It is tried again, and told of once a minute.
   fs::remove(folder / "ledger.db");
-  ledger.record(ledger_run{.run = "a"});
+  ledger.record(ledger_run{.run = "a", .at = now});
   consume_messages();
   pass(1s);
   CAF_CHECK_EQUAL(read(false).runs.size(), 1u);
@@ -189,7 +191,8 @@ CAF_TEST(a_file_that_cannot_be_written_costs_the_records_alone) {
 CAF_TEST(a_flood_is_dropped_and_told) {
   keep(ledger_mode::hashes);
   for (std::uint32_t i = 0; i < ledger_writer::most_waiting + 100; ++i) {
-    ledger.record(ledger_call{.run = "a", .server = "s", .tool = "t", .outcome = "success"});
+    ledger.record(
+        ledger_call{.run = "a", .at = now, .server = "s", .tool = "t", .outcome = "success"});
   }
   CAF_CHECK_EQUAL(backlog->dropped.load(), 100u);
   consume_messages();
@@ -212,7 +215,7 @@ CAF_TEST(large_texts_weigh_more) {
 }
 
 CAF_TEST(a_stop_stores_what_came_before) {
-  ledger.record(ledger_run{.run = "a", .outcome = "success"});
+  ledger.record(ledger_run{.run = "a", .at = now, .outcome = "success"});
   bool stopped = false;
   auto asking = sys.spawn([&](caf::event_based_actor* self) {
     self->request(ledger_actor{book}, caf::infinite, stop_atom::value).then([&](caf::ok_atom) {

@@ -259,6 +259,30 @@ CAF_TEST(a_server_of_server_sent_events_is_found_when_it_knows_no_post) {
   CAF_CHECK(call("echo")->value);
   CAF_CHECK_EQUAL(web->with("GET").size(), 2u);
   CAF_CHECK_EQUAL(web->of("initialize").size(), 3u); // the first was by POST to /mcp
+  // Gone for a while, it is found again as what it was.
+  auto before = handlers["GET"];
+  handlers["GET"] = [](const web_exchange& exchange) {
+    exchange.end({errc::unavailable, "Connection refused"});
+  };
+  stream->end({errc::closed, "the connection broke"});
+  consume_messages();
+  CAF_CHECK(tells(call("echo")->failure, errc::server_failed, {"refused"}));
+  handlers["GET"] = before;
+  CAF_CHECK(call("echo")->value);
+}
+
+CAF_TEST(a_server_that_answers_as_if_it_were_another_is_met_anew) {
+  be_modern();
+  make_client();
+  CAF_REQUIRE(documents()->value);
+  handlers.clear();
+  handlers["tools/call"] = [](const web_exchange& exchange) {
+    exchange.answer(404, "text/html", "<html>gone</html>");
+  };
+  CAF_CHECK(tells(call("echo")->failure, errc::server_failed, {"404"}));
+  be_legacy();
+  CAF_CHECK(call("echo")->value);
+  CAF_CHECK_EQUAL(web->of("initialize").size(), 1u);
 }
 
 CAF_TEST(messages_are_sent_to_no_other_server) {

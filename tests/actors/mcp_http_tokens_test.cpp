@@ -90,6 +90,26 @@ CAF_TEST(a_token_that_is_refused_is_renewed_once_and_the_request_made_again) {
   CAF_CHECK_EQUAL(tokens->challenges.back(), "Bearer");
 }
 
+CAF_TEST(who_logs_in_after_a_refusal_is_let_in) {
+  tokens->token = "";
+  for (const auto* method : {"server/discover", "tools/list", "tools/call"}) {
+    auto answer = handlers[method];
+    handlers[method] = [answer](const web_exchange& exchange) {
+      if (exchange.header("Authorization") == "Bearer token-9") {
+        answer(exchange);
+      } else {
+        exchange.answer(401, "", "", {{"WWW-Authenticate", "Bearer"}});
+      }
+    };
+  }
+  make_client();
+  CAF_CHECK(tells(call("echo")->failure, errc::denied, {"401", "bulkhead login srv"}));
+  CAF_CHECK_EQUAL(web->opened.size(), 1u); // without a token there is no use in asking again
+  tokens->token = "token-9";
+  CAF_CHECK(call("echo")->value);
+  CAF_CHECK(tokens->refused.empty());
+}
+
 CAF_TEST(rights_that_do_not_suffice_are_told) {
   make_client();
   CAF_REQUIRE(documents()->value);
@@ -99,6 +119,11 @@ CAF_TEST(rights_that_do_not_suffice_are_told) {
   CAF_CHECK(tells(call("echo")->failure, errc::denied, {"403", "bulkhead login srv"}));
   CAF_CHECK_EQUAL(tokens->challenges.size(), 1u);
   CAF_CHECK(tokens->refused.empty());
+  // Another login may have brought more.
+  tokens->token = "token-8";
+  handlers["tools/call"] = answers({{"content", json::array()}});
+  CAF_CHECK(call("echo")->value);
+  CAF_CHECK_EQUAL(web->of("tools/call").back().header("Authorization"), "Bearer token-8");
 }
 
 CAF_TEST(a_store_that_has_no_use_for_its_token_any_more_fails_the_request) {

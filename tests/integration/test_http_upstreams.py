@@ -194,7 +194,8 @@ class Others(HttpTest):
         cls.programs["playwright"] = WebProgram(
             node(playwright, "--port", "{port}", "--headless", "--isolated", "--executable-path", cls.browser),
             world.path("playwright.log"), PATH=SYSTEM_PATH, HOME=world.folder).start()
-        return {name: {"url": f"http://127.0.0.1:{program.port}/mcp"} for name, program in cls.programs.items()}
+        # Playwright's server answers to no other name.
+        return {name: {"url": f"http://localhost:{program.port}/mcp"} for name, program in cls.programs.items()}
 
     @classmethod
     def tearDownClass(cls):

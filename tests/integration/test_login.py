@@ -117,6 +117,16 @@ class LoggingIn(LoginTest):
         self.assertNotEqual(done.returncode, 0)
         self.assertIn(b"bulkhead login guarded", done.stderr)
 
+    def test_a_login_counts_for_a_server_that_runs_already(self):
+        client = self.world.client()
+        code = "from mcp.runtime import MCPError\ntry:\n    " + CALL + "\nexcept MCPError as e:\n    print(e.message)\n"
+        first = client.run(code, ["guarded"], wait=patience(90))
+        self.assertIn("bulkhead login guarded", first["stdout"])
+        self.logged_in()
+        second = client.run(code, ["guarded"], wait=patience(90))
+        self.assertEqual(second["stdout"], "you are let in\n")
+        self.assertEqual(client.close(patience(20)), 0)
+
     def test_a_browser_is_started_with_the_url_as_its_only_argument(self):
         note = os.path.join(self.world.folder, "opened")
         browser = os.path.join(self.world.folder, "browser")

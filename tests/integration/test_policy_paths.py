@@ -185,6 +185,7 @@ class Documents(PolicyTest):
                 told.append(await runtime.list_tools(server))
                 told.append(await runtime.query_tool_docs(server, detail="full"))
                 told.append(runtime.describe_server(server))
+                told.append(await runtime.tool_stubs(server))
             for ask in (lambda: runtime.list_tools("hidden"), lambda: runtime.query_tool_docs("hidden"),
                         lambda: runtime.query_tool_docs("guarded", "delete_one"),
                         lambda: runtime.query_tool_docs("reader", "put")):
@@ -196,7 +197,8 @@ class Documents(PolicyTest):
                      dir(mcp_guarded), dir(mcp_reader), runtime.capability_summary()]
             print(json.dumps(told, default=str))
         """, ["guarded", "reader"])
-        for word in ("Erases everything", "delete", "secret_tool", "unicorn's", '"put"', '"both"', '"silent"'):
+        for word in ("Erases everything", "delete_one", "delete-all", "delete_all", "secret_tool", "unicorn's",
+                     '"put"', '"both"', '"silent"', "def put"):
             self.assertNotIn(word, answer["stdout"])
         self.assertIn("read_item", answer["stdout"])
 
@@ -338,7 +340,7 @@ print(json.dumps([attempt(lambda: call_tool_sync("asking", "erase", {"item": num
 
     def test_an_answer_after_the_end(self):
         code = self.CODE % 1
-        params = {"name": "run_python", "arguments": {"code": code, "servers": ["asking"], "timeout": 1}}
+        params = {"name": "run_python", "arguments": {"code": code, "servers": ["asking"]}}
         asked = self.client.request("tools/call", params, self.META).result(patience(90))
         self.assertEqual(asked["resultType"], "input_required")
         client = self.world.client()

@@ -27,6 +27,8 @@ for _ in range(2000):
 
 
 class Reload(BulkheadTest):
+    marks = 0
+
     @staticmethod
     def servers(world):
         return {"calls": world.recorder("calls"), "other": world.recorder("other")}
@@ -37,8 +39,11 @@ class Reload(BulkheadTest):
             if name.endswith(".json") and name != "servers.json":
                 os.unlink(os.path.join(self.world.state, name))
         self.put("servers.json", {"mcpServers": self.servers(self.world)})
-        self.wait_for(lambda text: "calls" in text and "added" not in text and "denied until" not in text,
-                      "what there was at the start")
+        # All files are read together: what shows this has the others, too.
+        Reload.marks += 1
+        mark = f"mark-{Reload.marks}."
+        self.put("mark.json", {"mcpServers": {mark: {"command": "/bin/true"}}})
+        self.wait_for(lambda text: mark in text, "what there was at the start")
 
     def put(self, name, content):
         """Writes a file as editors do, and for the account."""
@@ -106,8 +111,9 @@ class Reload(BulkheadTest):
                                 "isn't configured any more")
 
     def test_a_session_keeps_within_what_it_was_made_with(self):
+        before = len(self.log())
         self.put("policy.json", {"policy": {"deny": ["calls/fail"]}})
-        wait_until(lambda: "the policy is another" in self.log(), 30, "the policy is noticed")
+        wait_until(lambda: "the policy is another" in self.log()[before:], 30, "the policy is noticed")
         made = self.client.start_run("kept = 1", ["calls"], session="new").result(patience(90))["structuredContent"]
         before = len(self.log())
         os.unlink(os.path.join(self.world.state, "policy.json"))

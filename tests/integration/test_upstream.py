@@ -44,7 +44,7 @@ class Starting(UpstreamTest):
         return {"shared": odd("slow-start=1", name="shared.starts"),
                 "unused": odd(name="unused.starts"),
                 "cold": odd("slow-start=6", name="cold.starts"),
-                "cold-file": odd("slow-start=4", name="cold-file.starts"),
+                "cold-file": odd("slow-start=10", name="cold-file.starts"),
                 "too-slow": odd("slow-start=60", name="slow.starts", startTimeout=2),
                 "missing": {"command": "/nonexistent/mcp-server"},
                 "broken": odd("exit-at-once=no licence found", name="broken.starts"),
@@ -73,7 +73,7 @@ class Starting(UpstreamTest):
 
     def test_a_run_from_a_file_waits_for_a_slow_start(self):
         """Nothing would be left of it for another attempt."""
-        done = self.world.command("run", "-", "--timeout", "2", "--server", "cold-file",
+        done = self.world.command("run", "-", "--timeout", "6", "--server", "cold-file",
                                   input=b"print(await mcp_cold_file.pid())")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(self.lines_of("cold-file.starts"), [done.stdout.decode().strip()])

@@ -200,14 +200,14 @@ TEST(run_rights, narrowing_only_takes_away) {
   rights.narrow(then);
   EXPECT_EQ(rights.servers(), (std::vector<std::string>{"a"}));
   EXPECT_FALSE(rights.server("b").allowed);
-  EXPECT_EQ(rights.tool("a", "x").rule, "deny rule \"a/x\"");
-  EXPECT_TRUE(rights.tool("a", "y").allowed);
+  EXPECT_EQ(rights.tool_name("a", "x").rule, "deny rule \"a/x\"");
+  EXPECT_TRUE(rights.tool_name("a", "y").allowed);
   policy later;
   later.deny = {"a/y"};
   rights.narrow(later);
-  EXPECT_FALSE(rights.tool("a", "y").allowed);
-  EXPECT_FALSE(rights.tool("a", "x").allowed);
-  EXPECT_TRUE(rights.tool("a", "z").allowed);
+  EXPECT_FALSE(rights.tool_name("a", "y").allowed);
+  EXPECT_FALSE(rights.tool_name("a", "x").allowed);
+  EXPECT_TRUE(rights.tool_name("a", "z").allowed);
 }
 
 } // namespace
