@@ -213,7 +213,7 @@ TEST(server_config, an_entry_narrows_its_tools) {
   EXPECT_TRUE(allowed("a", "get_one").allowed);
   EXPECT_EQ(allowed("a", "get_key").rule, "\"get_key\" of excludeTools in the server's entry");
   EXPECT_EQ(allowed("a", "rm").rule, "not in includeTools of the server's entry");
-  EXPECT_EQ(allowed("a", "get_two").rule, "deny rule \"a/get_two\"");
+  EXPECT_EQ(allowed("a", "get_two").rule, "deny rule \"a/get_two\" (/c.json)");
   EXPECT_FALSE(allowed("b", "ls").allowed);
   EXPECT_TRUE(allowed("c", "ls").allowed);
   run_rights rights{result.rules, {"a", "b"}};
