@@ -24,7 +24,8 @@ except MCPError as e:
 def packages():
     source = os.path.join(HERE, "web_servers")
     folder = installed("test-web-servers", source)
-    shutil.copy(os.path.join(source, "modern.mjs"), folder)
+    for name in ("modern.mjs", "browser.sh"):
+        shutil.copy(os.path.join(source, name), folder)
     return folder
 
 
@@ -184,16 +185,14 @@ class Others(HttpTest):
         modules = os.path.join(packages(), "node_modules")
         context7 = os.path.join(modules, "@upstash", "context7-mcp", "dist", "index.js")
         playwright = os.path.join(modules, "@playwright", "mcp", "cli.js")
-        cls.browser = world.path("browser")
-        with open(cls.browser, "w", encoding="utf-8") as file:
-            file.write("#!/bin/sh\necho started >>\"$0.starts\"\nexec sleep 120\n")
-        os.chmod(cls.browser, 0o755)
+        cls.starts = world.path("browser.starts")
         cls.programs["context7"] = WebProgram(
             node(context7, "--transport", "http", "--port", "{port}"), world.path("context7.log"), PATH=SYSTEM_PATH,
             CONTEXT7_API_URL=f"http://127.0.0.1:{cls.interface.server_address[1]}").start()
         cls.programs["playwright"] = WebProgram(
-            node(playwright, "--port", "{port}", "--headless", "--isolated", "--executable-path", cls.browser),
-            world.path("playwright.log"), PATH=SYSTEM_PATH, HOME=world.folder).start()
+            node(playwright, "--port", "{port}", "--headless", "--isolated",
+                 "--executable-path", os.path.join(packages(), "browser.sh")),
+            world.path("playwright.log"), PATH=SYSTEM_PATH, HOME=world.folder, STARTS=cls.starts).start()
         # Playwright's server answers to no other name.
         return {name: {"url": f"http://localhost:{program.port}/mcp"} for name, program in cls.programs.items()}
 
@@ -231,7 +230,7 @@ class Others(HttpTest):
         program = self.programs["playwright"]
         reply = self.start(FAILURE.format('mcp_playwright.browser_navigate(url="http://127.0.0.1:1/")'),
                            ["playwright"], timeout=100)
-        wait_until(lambda: read(self.browser + ".starts"), 30, "the call is on its way")
+        wait_until(lambda: read(self.starts), 30, "the call is on its way")
         program.kill()
         code, _, message = self.answer(reply)["stdout"].partition(" | ")
         self.assertEqual(code, "server_failed", message)
