@@ -33,8 +33,8 @@ ALSO = {
     ("server", "2025-11-25"): ["server-session-lifecycle", "server-sse-polling", "json-schema-2020-12"],
     ("server", "2026-07-28"): ["http-header-validation", "http-custom-header-server-validation",
                                "json-schema-2020-12"],
-    ("client", "2025-11-25"): [],
-    ("client", "2026-07-28"): [],
+    ("client", "2025-11-25"): ["json-schema-2020-12-preservation"],
+    ("client", "2026-07-28"): ["json-schema-2020-12-preservation"],
 }
 
 # What a server passes that has nothing of its own for the suite.
