@@ -1,5 +1,7 @@
 #include "actors/ledger.hpp"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include <caf/all.hpp>
@@ -15,31 +17,14 @@ namespace {
 
 /// What comes within this time is stored in one transaction.
 constexpr auto batch_time = 200ms;
-constexpr std::size_t batch_size = 512;
 constexpr auto prune_interval = 1h;
 /// Between two warnings that something couldn't be stored.
 constexpr auto warning_interval = 1min;
 
-/// What a record counts for among those that wait: one, and more for the texts that it holds.
 constexpr std::size_t bytes_of_one = 4'096;
 
 std::uint32_t weight(const ledger_text& text) {
   return 1 + static_cast<std::uint32_t>(text.text ? text.text->size() / bytes_of_one : 0);
-}
-std::uint32_t weight(const ledger_run& run) {
-  return weight(run.code);
-}
-std::uint32_t weight(const ledger_call& call) {
-  return weight(call.arguments);
-}
-
-template <class Record>
-std::uint32_t weight_of_all(const std::vector<Record>& records) {
-  std::uint32_t sum = 0;
-  for (const auto& each : records) {
-    sum += weight(each);
-  }
-  return sum;
 }
 
 std::int64_t milliseconds_of(std::chrono::system_clock::time_point time) {
@@ -48,22 +33,46 @@ std::int64_t milliseconds_of(std::chrono::system_clock::time_point time) {
 
 } // namespace
 
+template <class Record>
+bool ledger_backlog::put(std::vector<Record> batch::*to, Record& record, const ledger_text& text) {
+  std::lock_guard guard{mutex_};
+  if (!std::exchange(announced_, true)) {
+    return false;
+  }
+  auto cost = weight(text);
+  if (weight_ + cost > most_waiting) {
+    ++waiting_.dropped;
+  } else {
+    weight_ += cost;
+    (waiting_.*to).push_back(std::move(record));
+  }
+  return true;
+}
+
+bool ledger_backlog::put(ledger_run& run) {
+  return put(&batch::runs, run, run.code);
+}
+
+bool ledger_backlog::put(ledger_call& call) {
+  return put(&batch::calls, call, call.arguments);
+}
+
+ledger_backlog::batch ledger_backlog::take() {
+  std::lock_guard guard{mutex_};
+  announced_ = false;
+  weight_ = 0;
+  return std::exchange(waiting_, {});
+}
+
 ledger_writer::ledger_writer(std::function<ledger_actor()> ledger,
                              std::shared_ptr<ledger_backlog> backlog, ledger_mode mode)
     : ledger_{std::move(ledger)}, backlog_{std::move(backlog)}, mode_{mode} {}
 
 template <class Record>
 void ledger_writer::send(Record record) const {
-  if (!on()) {
-    return;
+  if (on() && !backlog_->put(record)) {
+    caf::anon_send(ledger_(), record_atom::value, std::move(record));
   }
-  auto cost = weight(record);
-  if (backlog_->waiting.fetch_add(cost) + cost > most_waiting) {
-    backlog_->waiting -= cost;
-    ++backlog_->dropped;
-    return;
-  }
-  caf::anon_send(ledger_(), record_atom::value, std::move(record));
 }
 
 void ledger_writer::record(ledger_run run) const {
@@ -109,15 +118,23 @@ expected<ledger_database*> ledger_state::opened() {
 template <class Record>
 void ledger_state::take(std::vector<Record>& into, Record& record) {
   into.push_back(std::move(record));
-  if (runs.size() + calls.size() >= batch_size) {
-    store();
-  } else if (!std::exchange(store_due, true)) {
+  if (!std::exchange(store_due, true)) {
     self->delayed_send(self, batch_time, tick_atom::value);
   }
 }
 
+/// Adds what has come since the batch was announced.
+void ledger_state::collect() {
+  auto batch = backlog->take();
+  std::move(batch.runs.begin(), batch.runs.end(), std::back_inserter(runs));
+  std::move(batch.calls.begin(), batch.calls.end(), std::back_inserter(calls));
+  if (batch.dropped > 0) {
+    lose(batch.dropped, {errc::overloaded, "they came faster than the disk takes them"});
+  }
+}
+
 void ledger_state::store() {
-  tell_dropped();
+  collect();
   if (runs.empty() && calls.empty()) {
     return;
   }
@@ -130,7 +147,6 @@ void ledger_state::store() {
   } else if (std::exchange(prune_due, false) || database->too_large()) {
     prune();
   }
-  backlog->waiting -= weight_of_all(runs) + weight_of_all(calls);
   runs.clear();
   calls.clear();
 }
@@ -141,12 +157,6 @@ void ledger_state::lose(std::uint64_t records, const error& reason) {
   if (!told || now - *told >= warning_interval) {
     told = now;
     env->log->warn("the ledger lost {} records: {}", std::exchange(lost, 0), reason.message);
-  }
-}
-
-void ledger_state::tell_dropped() {
-  if (auto dropped = backlog->dropped.exchange(0); dropped > 0) {
-    lose(dropped, {errc::overloaded, "they came faster than the disk takes them"});
   }
 }
 
@@ -163,6 +173,9 @@ void ledger_state::prune() {
 }
 
 ledger_impl_actor::behavior_type ledger_state::make_behavior() {
+  // What an earlier one was told of and didn't store.
+  store_due = true;
+  self->delayed_send(self, batch_time, tick_atom::value);
   self->delayed_send(self, prune_interval, tick_atom::value, list_atom::value);
   return {
       [this](record_atom, ledger_run& run) { take(runs, run); },

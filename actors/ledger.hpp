@@ -1,10 +1,10 @@
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,19 +19,40 @@
 
 namespace bulkhead {
 
-/// What waits for the ledger, counted by those who write and by the ledger itself.
-struct ledger_backlog {
-  std::atomic<std::uint32_t> waiting{0};
-  std::atomic<std::uint64_t> dropped{0};
-};
-
-/// The way to the ledger: it never waits and never fails. While more records wait than the bound,
-/// others are dropped, and counted. Copies share the bound.
-class ledger_writer {
+/// Records that wait for the ledger. Only the first of a batch goes by message: it would cost each
+/// tool call more to wake the ledger's thread than all the rest of its record. Thread-safe.
+class ledger_backlog {
 public:
-  /// Records that may wait.
+  /// What may wait: a record counts for one, and for another one with each 4 KiB of its text.
   static constexpr std::uint32_t most_waiting = 4'096;
 
+  struct batch {
+    std::vector<ledger_run> runs;
+    std::vector<ledger_call> calls;
+    std::uint64_t dropped = 0; ///< for want of room
+  };
+
+  /// Takes the record over, unless it is the first since the last `take`: then it is left, and
+  /// false.
+  bool put(ledger_run& run);
+  bool put(ledger_call& call);
+
+  batch take();
+
+private:
+  template <class Record>
+  bool put(std::vector<Record> batch::*to, Record& record, const ledger_text& text);
+
+  std::mutex mutex_;
+  batch waiting_;
+  std::uint32_t weight_ = 0;
+  bool announced_ = false;
+};
+
+/// The way to the ledger: it never waits for the disk and never fails. While more records wait than
+/// the bound, others are dropped, and counted. Copies share the backlog.
+class ledger_writer {
+public:
   /// One that records nothing.
   ledger_writer() = default;
   ledger_writer(std::function<ledger_actor()> ledger, std::shared_ptr<ledger_backlog> backlog,
@@ -71,8 +92,8 @@ struct ledger_state {
   template <class Record>
   void take(std::vector<Record>& into, Record& record);
   void store();
+  void collect();
   void lose(std::uint64_t records, const error& reason);
-  void tell_dropped();
   void prune();
   expected<ledger_database*> opened();
 

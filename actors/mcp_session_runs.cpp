@@ -383,6 +383,7 @@ void mcp_session_state::cancel_run(std::map<std::string, run_in_flight>::iterato
   run.request.clear();
   states.erase(run.state);
   if (run.now == run_in_flight::stage::queued) {
+    note_unfinished(run, answer_of(run_status::cancelled, {errc::cancelled, {}}));
     leave_session(run);
     runs.erase(found);
     return;

@@ -208,8 +208,6 @@ supervisor_plan application::make_plan(stop_signal& stop) {
   };
   if (env_->config.ledger != ledger_mode::off) {
     plan.start_ledger = [this]() -> ledger_actor {
-      // What waited for an earlier one is lost with it.
-      backlog_->waiting = 0;
       return system_->spawn<caf::detached>(bulkhead::ledger, env_, backlog_);
     };
   }
