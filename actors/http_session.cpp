@@ -274,13 +274,16 @@ http_session(http_client_actor::stateful_pointer<http_session_state> self,
   state.streams[0].now = http_session_state::stream::stage::streaming;
   state.idle = std::move(idle);
   // A weak handle: what the session holds would hold this actor.
-  context.session.break_off = [me = caf::actor_cast<caf::actor_addr>(http_client_actor{self})](
-                                  const std::string& request) {
-    if (auto client = caf::actor_cast<http_client_actor>(me)) {
-      caf::anon_send(client, interrupt_atom::value, request);
-    }
-  };
+  context.session.break_off =
+      [me = caf::actor_cast<caf::actor_addr>(http_client_actor{self})](const std::string& request) {
+        if (auto client = caf::actor_cast<http_client_actor>(me)) {
+          caf::anon_send(client, interrupt_atom::value, request);
+        }
+      };
   state.session = self->spawn<caf::monitored>(mcp_session, context.session, front_end_actor{self});
+  // However this actor ends, nothing that it began goes on.
+  self->attach_functor(
+      [session = state.session](const caf::error&) { caf::anon_send(session, stop_atom::value); });
   state.context = std::move(context);
   return state.make_behavior();
 }

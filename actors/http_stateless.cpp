@@ -212,6 +212,9 @@ http_stateless(http_client_actor::stateful_pointer<http_stateless_state> self,
                http_client_context context) {
   auto& state = self->state;
   state.session = self->spawn<caf::monitored>(mcp_session, context.session, front_end_actor{self});
+  // However this actor ends, nothing that it began goes on.
+  self->attach_functor(
+      [session = state.session](const caf::error&) { caf::anon_send(session, stop_atom::value); });
   state.context = std::move(context);
   return state.make_behavior();
 }
