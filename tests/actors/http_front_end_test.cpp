@@ -60,12 +60,12 @@ CAF_TEST(sessions that are all at work make no room) {
 CAF_TEST(a modern request needs no session) {
   auto answer = modern("d", "server/discover");
   CAF_CHECK_EQUAL(answer->whole.status, 200u);
-  CAF_CHECK_EQUAL(answer->body()["id"], "d");
+  CAF_CHECK(answer->body()["id"] == "d");
   CAF_CHECK(answer->body()["result"].contains("supportedVersions"));
   CAF_CHECK(answer->field("Mcp-Session-Id").empty());
   auto unknown = modern(2, "ping");
   CAF_CHECK_EQUAL(unknown->whole.status, 404u);
-  CAF_CHECK_EQUAL(unknown->body()["id"], 2);
+  CAF_CHECK(unknown->body()["id"] == 2);
 }
 
 CAF_TEST(a modern client may not GET or DELETE) {
@@ -81,7 +81,7 @@ CAF_TEST(modern clients may use the same ids at once) {
   auto other = modern_call(1);
   finish(1, "the other");
   finish(0, "the one");
-  CAF_CHECK_EQUAL(one->body()["id"], 1);
+  CAF_CHECK(one->body()["id"] == 1);
   CAF_CHECK(text_of(one->body()).find("the one") != std::string::npos);
   CAF_CHECK(text_of(other->body()).find("the other") != std::string::npos);
 }
@@ -91,7 +91,7 @@ CAF_TEST(progress makes a modern answer a stream without ids) {
   CAF_CHECK(answer->begun);
   CAF_CHECK(answer->ids().empty());
   finish(0, "done");
-  CAF_CHECK_EQUAL(answer->events().back()["id"], "x");
+  CAF_CHECK(answer->events().back()["id"] == "x");
   CAF_CHECK(answer->ended);
 }
 
@@ -133,7 +133,7 @@ CAF_TEST(a session that fails takes only its own requests along) {
   caf::anon_send_exit(inner, caf::exit_reason::kill);
   consume_messages();
   CAF_CHECK(running->ended);
-  CAF_CHECK_EQUAL(running->events().back()["error"]["code"], -32603);
+  CAF_CHECK(running->events().back()["error"]["code"] == -32603);
   CAF_CHECK_EQUAL(legacy(2, "ping")->whole.status, 404u);
   finish(1, "unharmed");
   CAF_CHECK_EQUAL(fine->whole.status, 200u);
