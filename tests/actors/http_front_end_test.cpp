@@ -127,7 +127,7 @@ CAF_TEST(a session that fails takes only its own requests along) {
   open();
   auto running = call(1);
   auto fine = modern_call(1);
-  using pointer = http_client_actor::stateful_pointer<http_session_state>;
+  using pointer = http_transport_actor::stateful_pointer<http_session_state>;
   auto client = state().sessions.at(session).actor;
   auto inner = deref<std::remove_pointer_t<pointer>>(client).state.session;
   caf::anon_send_exit(inner, caf::exit_reason::kill);

@@ -146,8 +146,8 @@ struct http_fixture : test_coordinator_fixture<http_config> {
     return deref<std::remove_pointer_t<pointer>>(front_end).state;
   }
 
-  std::vector<http_client_actor> clients() {
-    std::vector<http_client_actor> all;
+  std::vector<http_transport_actor> clients() {
+    std::vector<http_transport_actor> all;
     for (const auto& [address, client] : state().all) {
       all.push_back(client);
     }
