@@ -53,7 +53,8 @@ void http_front_end_state::take(http_arrival& arrival) {
 void http_front_end_state::take_modern(http_arrival& arrival) {
   auto& client = modern[arrival.request.principal];
   if (!client) {
-    http_client_context made{context.session_of(arrival.request.principal), context.allowance, {}};
+    http_transport_context made{
+        context.session_of(arrival.request.principal), context.allowance, {}};
     client = self->spawn<caf::monitored>(http_stateless, std::move(made));
     all.emplace(client.address(), client);
   }
@@ -99,14 +100,14 @@ void http_front_end_state::open_session(http_arrival& arrival) {
     arrival.reply->answer(std::move(answer));
     return;
   }
-  http_client_context made{context.session_of(principal), context.allowance,
-                           context.env->new_handle()};
+  http_transport_context made{context.session_of(principal), context.allowance,
+                              context.env->new_handle()};
   auto id = made.id;
   auto load = made.load;
   auto tell = [me = http_front_end_actor{self}](std::string ended) {
     caf::anon_send(me, end_atom::value, std::move(ended));
   };
-  http_client_actor actor = self->spawn<caf::monitored>(http_session, std::move(made), tell);
+  http_transport_actor actor = self->spawn<caf::monitored>(http_session, std::move(made), tell);
   all.emplace(actor.address(), actor);
   sessions.emplace(id, client{actor, principal, std::move(load), self->clock().now()});
   self->send(actor, std::move(arrival));
@@ -145,7 +146,7 @@ void http_front_end_state::end_session(const std::string& id) {
   }
 }
 
-void http_front_end_state::stop_client(const http_client_actor& which) {
+void http_front_end_state::stop_client(const http_transport_actor& which) {
   // Its end tells that it is gone, not its answer.
   self->request(which, client_stop_budget, stop_atom::value)
       .then([](caf::ok_atom) {}, [](const caf::error&) {});

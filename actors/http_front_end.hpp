@@ -11,7 +11,7 @@
 #include <caf/typed_event_based_actor.hpp>
 #include <caf/typed_response_promise.hpp>
 
-#include "actors/http_client.hpp"
+#include "actors/http_transport.hpp"
 
 namespace bulkhead {
 
@@ -41,7 +41,7 @@ struct http_front_end_state {
   http_front_end_actor::behavior_type make_behavior();
 
   struct client {
-    http_client_actor actor;
+    http_transport_actor actor;
     std::string principal;
     std::shared_ptr<http_load> load;
     std::chrono::steady_clock::time_point last_used;
@@ -53,16 +53,16 @@ struct http_front_end_state {
   void open_session(http_arrival& arrival);
   bool make_room(const std::string& principal);
   void end_session(const std::string& id);
-  void stop_client(const http_client_actor& which);
+  void stop_client(const http_transport_actor& which);
   void died(const caf::down_msg& down);
   caf::result<caf::ok_atom> stop();
   void answer_if_stopped();
 
   http_front_end_actor::pointer self;
   http_front_end_context context;
-  std::map<std::string, client> sessions;           ///< by id
-  std::map<std::string, http_client_actor> modern;  ///< by principal
-  std::map<caf::actor_addr, http_client_actor> all; ///< also those that are ending
+  std::map<std::string, client> sessions;              ///< by id
+  std::map<std::string, http_transport_actor> modern;  ///< by principal
+  std::map<caf::actor_addr, http_transport_actor> all; ///< also those that are ending
   bool is_stopping = false;
   std::vector<caf::typed_response_promise<caf::ok_atom>> stopping;
 

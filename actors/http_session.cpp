@@ -33,7 +33,7 @@ bool primes(const incoming_request& request) {
 
 } // namespace
 
-http_session_state::http_session_state(http_client_actor::pointer self) : self{self} {}
+http_session_state::http_session_state(http_transport_actor::pointer self) : self{self} {}
 
 void http_session_state::take(http_arrival& arrival) {
   last_used = self->clock().now();
@@ -235,7 +235,7 @@ void http_session_state::end() {
   self->quit();
 }
 
-http_client_actor::behavior_type http_session_state::make_behavior() {
+http_transport_actor::behavior_type http_session_state::make_behavior() {
   self->set_down_handler([this](const caf::down_msg&) { session_lost(); });
   self->delayed_send(self, context.allowance.keep_alive, tick_atom::value);
   return {
@@ -266,21 +266,24 @@ http_client_actor::behavior_type http_session_state::make_behavior() {
   };
 }
 
-http_client_actor::behavior_type
-http_session(http_client_actor::stateful_pointer<http_session_state> self,
-             http_client_context context, std::function<void(std::string id)> idle) {
+http_transport_actor::behavior_type
+http_session(http_transport_actor::stateful_pointer<http_session_state> self,
+             http_transport_context context, std::function<void(std::string id)> idle) {
   auto& state = self->state;
   state.last_used = self->clock().now();
   state.streams[0].now = http_session_state::stream::stage::streaming;
   state.idle = std::move(idle);
   // A weak handle: what the session holds would hold this actor.
-  context.session.break_off = [me = caf::actor_cast<caf::actor_addr>(http_client_actor{self})](
+  context.session.break_off = [me = caf::actor_cast<caf::actor_addr>(http_transport_actor{self})](
                                   const std::string& request) {
-    if (auto client = caf::actor_cast<http_client_actor>(me)) {
+    if (auto client = caf::actor_cast<http_transport_actor>(me)) {
       caf::anon_send(client, interrupt_atom::value, request);
     }
   };
   state.session = self->spawn<caf::monitored>(mcp_session, context.session, front_end_actor{self});
+  // However this actor ends, nothing that it began goes on.
+  self->attach_functor(
+      [session = state.session](const caf::error&) { caf::anon_send(session, stop_atom::value); });
   state.context = std::move(context);
   return state.make_behavior();
 }

@@ -11,7 +11,7 @@
 #include <caf/typed_event_based_actor.hpp>
 #include <caf/typed_response_promise.hpp>
 
-#include "actors/http_client.hpp"
+#include "actors/http_transport.hpp"
 
 namespace bulkhead {
 
@@ -19,8 +19,8 @@ namespace bulkhead {
 /// stream is for what belongs to no request. Streams outlive their readers: who lost one comes back
 /// with the id of the last event that arrived, and a disconnect cancels nothing.
 struct http_session_state {
-  explicit http_session_state(http_client_actor::pointer self);
-  http_client_actor::behavior_type make_behavior();
+  explicit http_session_state(http_transport_actor::pointer self);
+  http_transport_actor::behavior_type make_behavior();
 
   enum class phase : std::uint8_t { open, stopping, ended };
 
@@ -76,8 +76,8 @@ struct http_session_state {
   void end();
   void session_lost();
 
-  http_client_actor::pointer self;
-  http_client_context context;
+  http_transport_actor::pointer self;
+  http_transport_context context;
   mcp_session_actor session;
   phase now = phase::open;
   std::map<std::uint64_t, stream> streams; ///< 0: what belongs to no request
@@ -94,8 +94,8 @@ struct http_session_state {
 
 /// `idle` is told when nobody has used the session for long, or it can't go on; it still has to be
 /// stopped.
-http_client_actor::behavior_type
-http_session(http_client_actor::stateful_pointer<http_session_state> self,
-             http_client_context context, std::function<void(std::string id)> idle);
+http_transport_actor::behavior_type
+http_session(http_transport_actor::stateful_pointer<http_session_state> self,
+             http_transport_context context, std::function<void(std::string id)> idle);
 
 } // namespace bulkhead

@@ -36,9 +36,10 @@ void http_session_state::read_by(stream& which, io::http_reply_ptr reply) {
   close(which);
   which.to = std::move(reply);
   ++which.reader;
-  which.to->when_gone([me = http_client_actor{self}, number = which.number, reader = which.reader] {
-    caf::anon_send(me, end_atom::value, number, reader);
-  });
+  which.to->when_gone(
+      [me = http_transport_actor{self}, number = which.number, reader = which.reader] {
+        caf::anon_send(me, end_atom::value, number, reader);
+      });
 }
 
 void http_session_state::begin(stream& which) {

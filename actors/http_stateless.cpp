@@ -19,7 +19,7 @@ constexpr seconds session_stop_budget{12};
 
 } // namespace
 
-http_stateless_state::http_stateless_state(http_client_actor::pointer self) : self{self} {}
+http_stateless_state::http_stateless_state(http_transport_actor::pointer self) : self{self} {}
 
 void http_stateless_state::take(http_arrival& arrival) {
   const auto& id = arrival.posted.id;
@@ -44,7 +44,7 @@ void http_stateless_state::take(http_arrival& arrival) {
   }
   auto serial = context.session.env->next_serial();
   auto message = with_request_id(arrival.request.body, std::to_string(serial));
-  arrival.reply->when_gone([me = http_client_actor{self}, serial] {
+  arrival.reply->when_gone([me = http_transport_actor{self}, serial] {
     caf::anon_send(me, end_atom::value, serial, std::uint64_t{0});
   });
   calls.emplace(serial, call{id, std::move(arrival.reply), false, self->clock().now()});
@@ -172,7 +172,7 @@ void http_stateless_state::end() {
   self->quit();
 }
 
-http_client_actor::behavior_type http_stateless_state::make_behavior() {
+http_transport_actor::behavior_type http_stateless_state::make_behavior() {
   self->set_down_handler([this](const caf::down_msg&) { session_lost(); });
   self->delayed_send(self, context.allowance.keep_alive, tick_atom::value);
   return {
@@ -207,11 +207,14 @@ http_client_actor::behavior_type http_stateless_state::make_behavior() {
   };
 }
 
-http_client_actor::behavior_type
-http_stateless(http_client_actor::stateful_pointer<http_stateless_state> self,
-               http_client_context context) {
+http_transport_actor::behavior_type
+http_stateless(http_transport_actor::stateful_pointer<http_stateless_state> self,
+               http_transport_context context) {
   auto& state = self->state;
   state.session = self->spawn<caf::monitored>(mcp_session, context.session, front_end_actor{self});
+  // However this actor ends, nothing that it began goes on.
+  self->attach_functor(
+      [session = state.session](const caf::error&) { caf::anon_send(session, stop_atom::value); });
   state.context = std::move(context);
   return state.make_behavior();
 }

@@ -11,7 +11,7 @@
 #include <caf/typed_event_based_actor.hpp>
 #include <caf/typed_response_promise.hpp>
 
-#include "actors/http_client.hpp"
+#include "actors/http_transport.hpp"
 
 namespace bulkhead {
 
@@ -20,8 +20,8 @@ namespace bulkhead {
 /// each request gets an id that is unique there. A client that closes its stream cancels its
 /// request.
 struct http_stateless_state {
-  explicit http_stateless_state(http_client_actor::pointer self);
-  http_client_actor::behavior_type make_behavior();
+  explicit http_stateless_state(http_transport_actor::pointer self);
+  http_transport_actor::behavior_type make_behavior();
 
   enum class phase : std::uint8_t { open, stopping, ended };
 
@@ -42,8 +42,8 @@ struct http_stateless_state {
   void stop();
   void end();
 
-  http_client_actor::pointer self;
-  http_client_context context;
+  http_transport_actor::pointer self;
+  http_transport_context context;
   mcp_session_actor session;
   phase now = phase::open;
   std::map<std::uint64_t, call> calls; ///< by the id that the session knows
@@ -53,8 +53,8 @@ struct http_stateless_state {
   static inline const char* name = "http_stateless";
 };
 
-http_client_actor::behavior_type
-http_stateless(http_client_actor::stateful_pointer<http_stateless_state> self,
-               http_client_context context);
+http_transport_actor::behavior_type
+http_stateless(http_transport_actor::stateful_pointer<http_stateless_state> self,
+               http_transport_context context);
 
 } // namespace bulkhead

@@ -13,6 +13,10 @@ using namespace std::chrono_literals;
 /// How long a server has to answer server/discover before it is asked to initialize as well.
 constexpr auto probe_time = 2s;
 
+/// Over HTTP each request has an answer of its own, a refusal at the least; a server that has yet
+/// to be woken up takes its time for it.
+constexpr auto remote_probe_time = 20s;
+
 } // namespace
 
 void mcp_client_state::begin_handshake() {
@@ -22,7 +26,9 @@ void mcp_client_state::begin_handshake() {
   }
   send_discover();
   if (generation == upstream::era::unknown) {
-    probe_due = now() + probe_time;
+    probe_due =
+        now() + (remote() ? std::min<clock::duration>(entry.start_timeout / 2, remote_probe_time)
+                          : clock::duration{probe_time});
   }
 }
 

@@ -209,6 +209,28 @@ outgoing_answer refusal(std::uint32_t status, int code, std::string_view message
   return answer;
 }
 
+outgoing_answer explain_status(std::uint32_t status) {
+  switch (status) {
+  case 408:
+    return refusal(408, rpc_code::invalid_request, "the request didn't come in time");
+  case 413:
+    return refusal(413, rpc_code::invalid_request, "the body is over the limit");
+  case 431:
+    return refusal(431, rpc_code::invalid_request, "the header is over the limit");
+  case 500:
+    return refusal(500, rpc_code::internal_error,
+                   "the request was lost to a fault of the server's");
+  case 503: {
+    auto answer =
+        refusal(503, rpc_code::internal_error, "too much is going on at once; try again later");
+    answer.fields.push_back({"Retry-After", "2"});
+    return answer;
+  }
+  default:
+    return refusal(400, rpc_code::invalid_request, "this is no sound HTTP request");
+  }
+}
+
 tl::expected<std::string, outgoing_answer> check_head(const incoming_request& request,
                                                       const http_rules& rules) {
   if (auto sound = check_host(request, rules); !sound) {

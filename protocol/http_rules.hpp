@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -36,5 +37,8 @@ bool equal_secrets(std::string_view one, std::string_view other);
 /// A refusal that is a JSON-RPC error without an id, for people and programs.
 outgoing_answer refusal(std::uint32_t status, int code, std::string_view message,
                         std::string_view id = {}, std::string_view data = {});
+
+/// What the listener says by itself with a status: 400, 408, 413, 431, 500 or 503.
+outgoing_answer explain_status(std::uint32_t status);
 
 } // namespace bulkhead

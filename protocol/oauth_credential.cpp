@@ -2,9 +2,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "protocol/content_digest.hpp"
 #include "protocol/oauth_challenge.hpp"
 #include "protocol/oauth_document.hpp"
-#include "protocol/oauth_request.hpp"
 
 namespace bulkhead {
 
@@ -37,7 +37,7 @@ std::string credential_name(std::string_view owner, std::string_view url) {
   std::string text{owner};
   text += '\0';
   text += url;
-  return sha256_hex(text);
+  return content_digest(text);
 }
 
 std::string encode_credential(const oauth_credential& credential) {

@@ -70,14 +70,6 @@ std::string code_challenge(std::string_view verifier) {
   return base64url(sha256(verifier));
 }
 
-std::string sha256_hex(std::string_view text) {
-  std::string result;
-  for (char byte : sha256(text)) {
-    fmt::format_to(std::back_inserter(result), "{:02x}", static_cast<unsigned char>(byte));
-  }
-  return result;
-}
-
 std::vector<std::string> wanted_scopes(const std::vector<std::string>& named,
                                        const std::vector<std::string>& challenged,
                                        const std::vector<std::string>& supported,

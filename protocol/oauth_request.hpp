@@ -21,9 +21,6 @@ struct authorization_attempt {
 /// The S256 challenge for a verifier (RFC 7636, 4.2).
 std::string code_challenge(std::string_view verifier);
 
-/// SHA-256 in hex.
-std::string sha256_hex(std::string_view text);
-
 /// The scopes to ask for: those that the user names, else those of the challenge, else those of the
 /// resource; with what was granted before, and offline_access where the authorization server has
 /// it, so that it gives a refresh token.

@@ -1,16 +1,9 @@
 #include "actors/io/http_connection.hpp"
 
-#include <sstream>
+#include <algorithm>
 #include <utility>
 
-#include <boost/asio/post.hpp>
-#include <boost/beast/http/empty_body.hpp>
-#include <boost/beast/http/message.hpp>
 #include <boost/beast/http/read.hpp>
-#include <boost/beast/http/write.hpp>
-#include <fmt/format.h>
-
-#include "protocol/json_rpc.hpp"
 
 namespace bulkhead::io {
 
@@ -41,93 +34,9 @@ std::uint32_t status_of(const error_code& failure) {
   }
   return failure == http::error::body_limit ? 413 : 400;
 }
-
-outgoing_answer explain(std::uint32_t status) {
-  switch (status) {
-  case 408:
-    return refusal(408, rpc_code::invalid_request, "the request didn't come in time");
-  case 413:
-    return refusal(413, rpc_code::invalid_request, "the body is over the limit");
-  case 431:
-    return refusal(431, rpc_code::invalid_request, "the header is over the limit");
-  case 500:
-    return refusal(500, rpc_code::internal_error,
-                   "the request was lost to a fault of the server's");
-  case 503: {
-    auto answer =
-        refusal(503, rpc_code::internal_error, "too much is going on at once; try again later");
-    answer.fields.push_back({"Retry-After", "2"});
-    return answer;
-  }
-  default:
-    return refusal(400, rpc_code::invalid_request, "this is no sound HTTP request");
-  }
-}
-
 std::string text_of(boost::beast::string_view text) {
   return std::string{text.data(), text.size()};
 }
-
-/// The reply that an exchange's owner holds.
-class connection_reply : public http_reply {
-public:
-  connection_reply(std::shared_ptr<http_connection> connection,
-                   boost::asio::any_io_executor executor, std::uint64_t exchange,
-                   std::shared_ptr<http_connection::exchange_status> status)
-      : connection_{std::move(connection)}, executor_{std::move(executor)}, exchange_{exchange},
-        status_{std::move(status)} {}
-
-  ~connection_reply() override {
-    post([](auto& connection, auto exchange) { connection.abandon(exchange); });
-  }
-  connection_reply(const connection_reply&) = delete;
-  connection_reply& operator=(const connection_reply&) = delete;
-
-  void answer(outgoing_answer whole) override {
-    post([whole = std::move(whole)](auto& connection, auto exchange) mutable {
-      connection.answer(exchange, std::move(whole));
-    });
-  }
-
-  void begin(outgoing_answer head) override {
-    post([head = std::move(head)](auto& connection, auto exchange) mutable {
-      connection.begin(exchange, std::move(head));
-    });
-  }
-
-  void write(std::string bytes) override {
-    status_->unsent += bytes.size();
-    post([bytes = std::move(bytes)](auto& connection, auto exchange) mutable {
-      connection.write(exchange, std::move(bytes));
-    });
-  }
-
-  void end() override {
-    post([](auto& connection, auto exchange) { connection.end(exchange); });
-  }
-
-  bool gone() const override { return status_->gone; }
-  std::size_t unsent() const override { return status_->unsent; }
-
-  void when_gone(std::function<void()> told) override {
-    post([told = std::move(told)](auto& connection, auto exchange) mutable {
-      connection.when_gone(exchange, std::move(told));
-    });
-  }
-
-private:
-  template <class Work>
-  void post(Work work) {
-    boost::asio::post(executor_,
-                      [connection = connection_, exchange = exchange_,
-                       work = std::move(work)]() mutable { work(*connection, exchange); });
-  }
-
-  std::shared_ptr<http_connection> connection_;
-  boost::asio::any_io_executor executor_;
-  std::uint64_t exchange_;
-  std::shared_ptr<http_connection::exchange_status> status_;
-};
 
 } // namespace
 
@@ -148,7 +57,7 @@ void http_connection::start() {
 }
 
 void http_connection::turn_away() {
-  refuse(explain(503));
+  refuse(explain_status(503));
 }
 
 void http_connection::wind_up() {
@@ -244,12 +153,12 @@ void http_connection::take_head() {
     request_.fields.push_back({text_of(field.name_string()), text_of(field.value())});
   }
   if (request_.fields.size() > service_->bounds.fields) {
-    refuse(explain(431));
+    refuse(explain_status(431));
     return;
   }
   if (const auto* coding = request_.find("transfer-encoding");
       coding != nullptr && !same_name(*coding, "chunked")) {
-    refuse(explain(400));
+    refuse(explain_status(400));
     return;
   }
   auto principal = check_head(request_, service_->rules);
@@ -260,11 +169,11 @@ void http_connection::take_head() {
   request_.principal = std::move(*principal);
   auto length = parser_->content_length().value_or(0);
   if (length > service_->bounds.body) {
-    refuse(explain(413));
+    refuse(explain_status(413));
     return;
   }
   if (!make_room(length)) {
-    refuse(explain(503));
+    refuse(explain_status(503));
     return;
   }
   now_ = stage::body;
@@ -303,9 +212,9 @@ void http_connection::read_body() {
 void http_connection::body_came() {
   auto bytes = parser_->get().body().size();
   if (bytes > service_->bounds.body) {
-    refuse(explain(413));
+    refuse(explain_status(413));
   } else if (!make_room(bytes)) {
-    refuse(explain(503));
+    refuse(explain_status(503));
   } else {
     read_body();
   }
@@ -317,9 +226,7 @@ void http_connection::hand_over() {
   request_.body = std::move(parser_->get().body());
   ++exchange_;
   status_ = std::make_shared<exchange_status>();
-  http_reply_ptr reply = std::make_shared<connection_reply>(
-      shared_from_this(), socket_.get_executor(), exchange_, status_);
-  service_->handle(std::exchange(request_, {}), std::exchange(body_share_, {}), std::move(reply));
+  service_->handle(std::exchange(request_, {}), std::exchange(body_share_, {}), make_reply());
   read_ahead();
 }
 
@@ -340,182 +247,13 @@ void http_connection::fail_read(const error_code& failure) {
     return;
   }
   if (failure == boost::asio::error::operation_aborted && timed_out_) {
-    refuse(explain(408));
+    refuse(explain_status(408));
   } else if (auto status = status_of(failure); status != 0) {
-    refuse(explain(status));
+    refuse(explain_status(status));
   } else {
     close();
   }
 }
-
-// Answers.
-
-void http_connection::answer(std::uint64_t exchange, outgoing_answer whole) {
-  if (exchange != exchange_ || now_ != stage::answering) {
-    return;
-  }
-  now_ = stage::finishing;
-  send_head(whole, whole.body.size());
-  status_->unsent += whole.body.size();
-  queue(std::move(whole.body));
-}
-
-void http_connection::begin(std::uint64_t exchange, outgoing_answer head) {
-  if (exchange != exchange_ || now_ != stage::answering) {
-    return;
-  }
-  now_ = stage::streaming;
-  send_head(head, std::nullopt);
-}
-
-void http_connection::write(std::uint64_t exchange, std::string bytes) {
-  if (exchange != exchange_ || now_ != stage::streaming || bytes.empty()) {
-    return;
-  }
-  if (status_->unsent - bytes.size() > service_->bounds.write_ahead) {
-    // It doesn't keep up, and what is said to it must be kept somewhere.
-    close();
-    return;
-  }
-  if (old_client_) {
-    queue(std::move(bytes));
-    return;
-  }
-  auto payload = bytes.size();
-  auto chunk = fmt::format("{:x}\r\n", payload);
-  chunk += bytes;
-  chunk += "\r\n";
-  status_->unsent += chunk.size() - payload;
-  queue(std::move(chunk));
-}
-
-void http_connection::end(std::uint64_t exchange) {
-  if (exchange != exchange_ || now_ != stage::streaming) {
-    return;
-  }
-  now_ = stage::finishing;
-  if (old_client_) {
-    keep_alive_ = false;
-    write_more();
-    if (!writing_ && now_ == stage::finishing) {
-      finish_exchange();
-    }
-    return;
-  }
-  queue("0\r\n\r\n");
-}
-
-void http_connection::abandon(std::uint64_t exchange) {
-  if (exchange != exchange_) {
-    return;
-  }
-  if (now_ == stage::answering) {
-    answer(exchange, explain(500));
-  } else if (now_ == stage::streaming) {
-    close();
-  }
-}
-
-void http_connection::when_gone(std::uint64_t exchange, std::function<void()> told) {
-  if (exchange != exchange_) {
-    return;
-  }
-  if (now_ == stage::closed) {
-    told();
-  } else if (now_ == stage::answering || now_ == stage::streaming) {
-    told_when_gone_ = std::move(told);
-  }
-}
-
-void http_connection::send_head(const outgoing_answer& head, std::optional<std::size_t> length) {
-  http::response<http::empty_body> message{static_cast<http::status>(head.status),
-                                           old_client_ ? 10U : 11U};
-  for (const auto& field : head.fields) {
-    message.insert(field.name, field.value);
-  }
-  message.set("X-Content-Type-Options", "nosniff");
-  if (message.find(http::field::cache_control) == message.end()) {
-    message.set(http::field::cache_control, "no-store");
-  }
-  if (length && head.status != 204) {
-    message.content_length(*length);
-  } else if (!length) {
-    message.chunked(!old_client_);
-    keep_alive_ = keep_alive_ && !old_client_;
-  }
-  message.keep_alive(keep_alive_ && !winding_up_ && !service_->closing);
-  std::ostringstream text;
-  text << message.base();
-  queue(text.str());
-}
-
-void http_connection::queue(std::string bytes) {
-  if (bytes.empty()) {
-    return;
-  }
-  piece next{std::move(bytes), {}};
-  if (!service_->budget->take(next.bytes.size(), next.held)) {
-    close();
-    return;
-  }
-  pieces_.push_back(std::move(next));
-  write_more();
-}
-
-void http_connection::write_more() {
-  if (writing_ || pieces_.empty() || now_ == stage::closed) {
-    return;
-  }
-  writing_ = true;
-  write_timer_.expires_after(service_->bounds.write_time);
-  write_timer_.async_wait([self = shared_from_this()](const error_code& failure) {
-    if (!failure && self->writing_ &&
-        self->write_timer_.expiry() <= std::chrono::steady_clock::now()) {
-      self->close();
-    }
-  });
-  const auto& front = pieces_.front().bytes;
-  socket_.async_write_some(
-      boost::asio::buffer(front.data() + offset_, front.size() - offset_),
-      [self = shared_from_this()](const error_code& failure, std::size_t bytes) {
-        self->writing_ = false;
-        if (self->now_ == stage::closed) {
-          return;
-        }
-        failure ? self->close() : self->written(bytes);
-      });
-}
-
-void http_connection::written(std::size_t bytes) {
-  offset_ += bytes;
-  if (status_) {
-    // Heads aren't counted as waiting, so that a little more can be written than was counted.
-    status_->unsent -= std::min(bytes, status_->unsent.load());
-  }
-  if (offset_ == pieces_.front().bytes.size()) {
-    pieces_.pop_front();
-    offset_ = 0;
-  }
-  if (!pieces_.empty()) {
-    write_more();
-    return;
-  }
-  write_timer_.cancel();
-  if (now_ == stage::finishing) {
-    finish_exchange();
-  }
-}
-
-void http_connection::finish_exchange() {
-  told_when_gone_ = nullptr;
-  status_.reset();
-  if (keep_alive_ && !winding_up_ && !service_->closing) {
-    await_request();
-  } else {
-    linger();
-  }
-}
-
 // The end.
 
 void http_connection::linger() {

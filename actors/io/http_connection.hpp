@@ -86,6 +86,7 @@ private:
   void read_body();
   void body_came();
   void hand_over();
+  http_reply_ptr make_reply();
   void refuse(const outgoing_answer& reason);
   void fail_read(const boost::system::error_code& failure);
 

@@ -216,7 +216,7 @@ CAF_TEST(a_cancelled_call_of_a_legacy_server_is_told_by_a_notification) {
   cancel(last_call);
   auto told = web->of("notifications/cancelled");
   CAF_REQUIRE_EQUAL(told.size(), 1u);
-  CAF_CHECK_EQUAL(told[0].body()["params"]["requestId"], web->of("tools/call")[0].body()["id"]);
+  CAF_CHECK(told[0].body()["params"]["requestId"] == web->of("tools/call")[0].body()["id"]);
 }
 
 CAF_TEST(a_server_of_server_sent_events_is_found_when_it_knows_no_post) {
@@ -269,6 +269,28 @@ CAF_TEST(a_server_of_server_sent_events_is_found_when_it_knows_no_post) {
   CAF_CHECK(tells(call("echo")->failure, errc::server_failed, {"refused"}));
   handlers["GET"] = before;
   CAF_CHECK(call("echo")->value);
+}
+
+CAF_TEST(a_modern_server_that_is_slow_to_wake_up_is_asked_nothing_else) {
+  be_modern();
+  auto answer = handlers["server/discover"];
+  handlers["server/discover"] = [](const web_exchange&) {};
+  make_client();
+  auto called = call("echo");
+  pass(15s);
+  answer(web->of("server/discover")[0]);
+  consume_messages();
+  CAF_CHECK(called->value);
+  CAF_CHECK_EQUAL(web->of("initialize").size(), 0u);
+}
+
+CAF_TEST(a_server_that_leaves_the_first_question_open_is_asked_the_older_one) {
+  be_legacy();
+  handlers["server/discover"] = [](const web_exchange&) {};
+  make_client();
+  auto called = call("echo");
+  pass(25s);
+  CAF_CHECK(called->value);
 }
 
 CAF_TEST(a_server_that_answers_as_if_it_were_another_is_met_anew) {

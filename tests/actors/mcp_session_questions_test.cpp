@@ -178,7 +178,7 @@ CAF_TEST(upstream servers can learn what the client can be asked) {
   CAF_CHECK(env->client->get().elicitation_form);
   context.only_client = false;
   env->client->set({});
-  session = sys.spawn(bulkhead::mcp_session, context, out);
+  begin_session();
   initialize();
   CAF_CHECK(env->client->get() == client_abilities{});
 }
@@ -212,8 +212,9 @@ CAF_TEST(a question that no one answers ends at its deadline and is withdrawn) {
   CAF_CHECK(became->reason.code == errc::timeout);
   auto cancelled = notifications("notifications/cancelled");
   CAF_REQUIRE_EQUAL(cancelled.size(), 1u);
-  CAF_CHECK_EQUAL(cancelled[0]["requestId"], requests()[0]["id"]);
-  reply(requests()[0], accepted);
+  auto asked = requests()[0];
+  CAF_CHECK_EQUAL(cancelled[0]["requestId"], asked["id"]);
+  reply(asked, accepted);
   finish(0, success("went on"));
   CAF_CHECK_EQUAL(result(1, "/structuredContent/stdout"), json("went on"));
 }
@@ -335,7 +336,7 @@ CAF_TEST(a state is good once and for its own call only) {
   CAF_CHECK_EQUAL(code(9), -32602);
   // Another client has a session of its own.
   auto mine = session;
-  session = sys.spawn(bulkhead::mcp_session, context, out);
+  begin_session();
   CAF_CHECK(refused(given));
   session = mine;
   CAF_CHECK_EQUAL(runs->size(), 1u);

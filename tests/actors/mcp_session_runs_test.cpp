@@ -267,7 +267,7 @@ CAF_TEST(an admission that does not answer is not waited for beyond the deadline
 
 CAF_TEST(the memory budget bounds code that waits) {
   env->budget = std::make_shared<memory_budget>(1000);
-  session = sys.spawn(bulkhead::mcp_session, context, out);
+  begin_session();
   admission->places = 0;
   call(1, std::string(600, '#'));
   call(2, std::string(600, '#'));

@@ -11,19 +11,12 @@ namespace {
 /// A session that serves the conformance suite's things besides its own.
 struct fixture : session_fixture {
   fixture() {
-    auto with_more = context;
-    with_more.served = conformance_fixtures();
-    with_more.break_off = [this](const std::string& request) { broken_off.push_back(request); };
     own = session;
-    session = sys.spawn(bulkhead::mcp_session, with_more, out);
-    consume_messages();
+    context.served = conformance_fixtures();
+    context.break_off = [this](const std::string& request) { broken_off.push_back(request); };
+    begin_session();
     capabilities = {
         {"sampling", json::object()}, {"elicitation", json::object()}, {"roots", json::object()}};
-  }
-
-  ~fixture() override {
-    caf::anon_send_exit(own, caf::exit_reason::user_shutdown);
-    consume_messages();
   }
 
   void use(const json& id, const std::string& name, json more = json::object()) {
@@ -76,7 +69,7 @@ CAF_TEST(progress is told in its steps) {
   initialize();
   use(1, "test_tool_with_progress", {{"_meta", {{"progressToken", "t"}}}});
   CAF_CHECK(answer(1).is_null());
-  pass(seconds{1});
+  pass(seconds{3});
   auto steps = notifications("notifications/progress");
   CAF_REQUIRE_EQUAL(steps.size(), 3u);
   CAF_CHECK_EQUAL(steps[1]["progress"], 50);

@@ -45,6 +45,7 @@ CAF_TEST(lists in the legacy era) {
 }
 
 CAF_TEST(a cursor that was never given is refused) {
+  left->list.refuse_with(errc::invalid_argument, "Invalid cursor");
   initialize();
   for (const auto* method :
        {"tools/list", "resources/list", "resources/templates/list", "prompts/list"}) {

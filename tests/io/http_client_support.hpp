@@ -11,6 +11,13 @@
 #include <string>
 #include <string_view>
 
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "actors/io/http_listener.hpp"
 #include "tests/io/io_support.hpp"
 
 namespace bulkhead::testing {
@@ -91,5 +98,78 @@ private:
   std::string read_;
   bool closed_ = false;
 };
+
+struct arrived {
+  incoming_request request;
+  io::http_reply_ptr reply;
+};
+
+inline constexpr std::string_view head = "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+                                         "application/json\r\nAccept: application/json, "
+                                         "text/event-stream\r\n";
+
+inline std::string request_with(std::string_view body, std::string_view more = {}) {
+  return fmt::format("{}{}Content-Length: {}\r\n\r\n{}", head, more, body.size(), body);
+}
+
+inline outgoing_answer answer_with(std::string body) {
+  return {200, {{"Content-Type", "application/json"}}, std::move(body)};
+}
+
+/// A listener whose requests the test answers.
+struct listening : ::testing::Test {
+  void open(io::http_bounds bounds = {}, http_rules rules = {}) {
+    io::http_listener_options options;
+    options.bounds = bounds;
+    options.rules = std::move(rules);
+    options.budget = budget;
+    auto made = io::http_listener::open(
+        io, options,
+        [this](incoming_request request, memory_budget::share held, io::http_reply_ptr reply) {
+          held_bytes = held.bytes();
+          came.change([&](auto& all) {
+            all.push_back(arrived{std::move(request), std::move(reply)});
+          });
+        });
+    ASSERT_TRUE(made) << made.error().message;
+    listener = *made;
+  }
+
+  void TearDown() override {
+    if (!listener) {
+      return;
+    }
+    came.change([](auto& all) { all.clear(); });
+    monitored<bool> empty;
+    listener->close([&] { empty.change([](bool& done) { done = true; }); });
+    EXPECT_TRUE(empty.wait([](bool done) { return done; })) << "connections are left";
+    EXPECT_EQ(budget->used(), 0) << "bytes are charged to nobody";
+  }
+
+  /// The request number `index`; waits for it.
+  arrived request(std::size_t index) {
+    EXPECT_TRUE(came.wait([&](const auto& all) { return all.size() > index; }));
+    return came.get().at(index);
+  }
+
+  /// What the listener says to a client that sends this and waits for it to close.
+  std::string refusal_of(std::string_view sent) {
+    raw_client client{listener->port()};
+    client.send(sent);
+    return client.read_all();
+  }
+
+  std::shared_ptr<memory_budget> budget = std::make_shared<memory_budget>(8 * mebibyte);
+  io::io_thread io;
+  std::shared_ptr<io::http_listener> listener;
+  monitored<std::vector<arrived>> came;
+  std::atomic<std::size_t> held_bytes = 0;
+};
+
+inline constexpr std::string_view garbage = "garbage\r\n\r\n";
+
+inline bool has_status(std::string_view answer, int status) {
+  return answer.starts_with(fmt::format("HTTP/1.1 {} ", status));
+}
 
 } // namespace bulkhead::testing

@@ -16,10 +16,6 @@ TEST(pkce, is_as_in_rfc_7636_appendix_b) {
             "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM");
 }
 
-TEST(sha256, is_written_in_hex) {
-  EXPECT_EQ(sha256_hex("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-}
-
 TEST(wanted_scopes, follow_the_order_of_mcp) {
   issuer_metadata issuer;
   EXPECT_EQ(wanted_scopes({"named"}, {"challenged"}, {"supported"}, {}, issuer), (scopes{"named"}));

@@ -47,8 +47,7 @@ struct session_fixture : test_coordinator_fixture<actor_config> {
     context.store = [this] { return store; };
     context.only_client = true;
     out = sys.spawn(recording_front_end, written);
-    session = sys.spawn(bulkhead::mcp_session, context, out);
-    consume_messages();
+    begin_session();
   }
 
   ~session_fixture() override {
@@ -56,10 +55,19 @@ struct session_fixture : test_coordinator_fixture<actor_config> {
       caf::anon_send_exit(run->actor, caf::exit_reason::user_shutdown);
     }
     // They hold promises, and so themselves.
-    caf::anon_send_exit(session, caf::exit_reason::user_shutdown);
+    for (const auto& each : sessions) {
+      caf::anon_send_exit(each, caf::exit_reason::user_shutdown);
+    }
     caf::anon_send_exit(context.admission, caf::exit_reason::user_shutdown);
     caf::anon_send_exit(context.sessions(), caf::exit_reason::user_shutdown);
     caf::anon_send_exit(store, caf::exit_reason::user_shutdown);
+    consume_messages();
+  }
+
+  /// Another one, with which the test talks from now on.
+  void begin_session() {
+    session = sys.spawn(bulkhead::mcp_session, context, out);
+    sessions.push_back(session);
     consume_messages();
   }
 
@@ -164,7 +172,7 @@ struct session_fixture : test_coordinator_fixture<actor_config> {
     std::vector<json> found;
     for (const auto& each : *messages) {
       if (each.value("method", "") == method) {
-        found.push_back(each["params"]);
+        found.push_back(each.value("params", json()));
       }
     }
     return found;
@@ -182,6 +190,7 @@ struct session_fixture : test_coordinator_fixture<actor_config> {
   artifact_store_actor store;
   front_end_actor out;
   mcp_session_actor session;
+  std::vector<mcp_session_actor> sessions; ///< all of them, for the end
 };
 
 } // namespace bulkhead::testing

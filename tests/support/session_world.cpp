@@ -98,6 +98,7 @@ std::shared_ptr<environment> test_environment() {
   auto env = std::make_shared<environment>();
   env->instance = "0123456789abcdef";
   env->new_handle = [serial = 0]() mutable { return "run-" + std::to_string(++serial); };
+  env->next_serial = [serial = std::uint64_t{0}]() mutable { return ++serial; };
   env->wall_clock = [] { return std::chrono::system_clock::time_point{}; };
   env->variable = [](std::string_view) { return std::nullopt; };
   env->budget = std::make_shared<memory_budget>(env->bounds.memory_budget);

@@ -47,7 +47,7 @@ struct http_load {
 };
 
 /// What a client's actor is made of.
-struct http_client_context {
+struct http_transport_context {
   session_context session;
   http_allowance allowance;
   std::string id; ///< of a session of the legacy era
@@ -56,7 +56,7 @@ struct http_client_context {
 
 /// The actor of one client's session, or of all that one principal asks in the modern era: the
 /// transport side of an `mcp_session` over HTTP.
-using http_client_actor = front_end_actor::extend<
+using http_transport_actor = front_end_actor::extend<
     /// A request of the client.
     caf::reacts_to<http_arrival>,
     /// The client that was to read an answer is gone: the number of the answer, and of the reader

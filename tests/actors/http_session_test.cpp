@@ -1,0 +1,248 @@
+#define CAF_SUITE http_session
+
+#include "actors/http_session.hpp"
+#include "tests/support/http_fixture.hpp"
+
+using namespace bulkhead;
+using namespace bulkhead::testing;
+
+CAF_TEST_FIXTURE_SCOPE(http_session_tests, http_fixture)
+
+CAF_TEST(initialize opens a session whose id the answer gives) {
+  auto answer = initialize();
+  CAF_CHECK_EQUAL(answer->whole.status, 200u);
+  CAF_CHECK_EQUAL(answer->field("Content-Type"), std::string{"application/json"});
+  CAF_CHECK(!answer->field("Mcp-Session-Id").empty());
+  auto spoken = answer->body()["result"]["protocolVersion"].get<std::string>();
+  CAF_CHECK_EQUAL(spoken, std::string{"2025-11-25"});
+  session = answer->field("Mcp-Session-Id");
+  auto pong = legacy(1, "ping");
+  CAF_CHECK_EQUAL(pong->whole.status, 200u);
+  CAF_CHECK(pong->field("Mcp-Session-Id").empty());
+}
+
+CAF_TEST(an initialize that fails leaves no session) {
+  auto answer = initialize("ali", {{"protocolVersion", 5}});
+  CAF_CHECK(answer->body().contains("error"));
+  CAF_CHECK(answer->field("Mcp-Session-Id").empty());
+  CAF_CHECK(state().sessions.empty());
+  CAF_CHECK(state().all.empty());
+}
+
+CAF_TEST(DELETE ends a session) {
+  open();
+  auto running = call(1);
+  CAF_CHECK_EQUAL(ask({"DELETE", "/mcp", in_session(), {}, {}})->whole.status, 204u);
+  CAF_CHECK_EQUAL(legacy(2, "ping")->whole.status, 404u);
+  CAF_CHECK_EQUAL(ask({"DELETE", "/mcp", in_session(), {}, {}})->whole.status, 404u);
+  CAF_CHECK((*runs)[0]->cancelled);
+  finish(0, "too late");
+  CAF_CHECK(running->ended);
+  CAF_CHECK(state().all.empty());
+}
+
+CAF_TEST(notifications and responses are accepted) {
+  open();
+  json initialized = {{"jsonrpc", "2.0"}, {"method", "notifications/initialized"}};
+  auto answer = post(initialized, in_session());
+  CAF_CHECK_EQUAL(answer->whole.status, 202u);
+  CAF_CHECK(answer->whole.body.empty());
+  json response = {{"jsonrpc", "2.0"}, {"id", "x"}, {"result", json::object()}};
+  CAF_CHECK_EQUAL(post(response, in_session())->whole.status, 202u);
+}
+
+CAF_TEST(a call is answered by a stream that begins at once and ends with the result) {
+  open();
+  auto answer = call(1);
+  CAF_CHECK(answer->begun);
+  CAF_CHECK_EQUAL(answer->field("Content-Type"), std::string{"text/event-stream"});
+  CAF_CHECK_EQUAL(answer->field("X-Accel-Buffering"), std::string{"no"});
+  CAF_CHECK(answer->stream.starts_with("id: 2-0\ndata: \n\n"));
+  auto before = answer->events();
+  CAF_CHECK_EQUAL(before.back()["method"], "notifications/progress");
+  CAF_CHECK(!answer->ended);
+  finish(0, "forty-two");
+  auto result = answer->events().back();
+  CAF_CHECK_EQUAL(result["id"], 1);
+  CAF_CHECK(text_of(result).find("forty-two") != std::string::npos);
+  CAF_CHECK(answer->ended);
+}
+
+CAF_TEST(clients of older revisions get no event without data) {
+  open();
+  revision = "2025-06-18";
+  auto silent = call(1, false);
+  CAF_CHECK(!silent->begun);
+  finish(0, "plain");
+  CAF_CHECK_EQUAL(silent->whole.status, 200u);
+  CAF_CHECK(text_of(silent->body()).find("plain") != std::string::npos);
+  auto telling = call(2);
+  CAF_CHECK(telling->begun);
+  CAF_CHECK(telling->stream.find("data: \n") == std::string::npos);
+  CAF_CHECK(!telling->events().empty());
+}
+
+CAF_TEST(a disconnect cancels nothing and its client comes back for the rest) {
+  open();
+  auto lost = call(1);
+  auto last = lost->ids().back();
+  lose(lost);
+  CAF_CHECK(!(*runs)[0]->cancelled);
+  finish(0, "later");
+  auto again = get({{"Last-Event-ID", last}});
+  CAF_CHECK_EQUAL(again->whole.status, 200u);
+  auto events = again->events();
+  CAF_REQUIRE_EQUAL(events.size(), 1u);
+  CAF_CHECK(text_of(events[0]).find("later") != std::string::npos);
+  CAF_CHECK(again->ended);
+  // It may get lost once more.
+  auto once_more = get({{"Last-Event-ID", last}});
+  CAF_CHECK_EQUAL(once_more->events().size(), 1u);
+}
+
+CAF_TEST(who comes back early gets the rest as it comes) {
+  open();
+  auto lost = call(1);
+  auto first = lost->ids().front();
+  lose(lost);
+  auto again = get({{"Last-Event-ID", first}});
+  CAF_CHECK(!again->ended);
+  auto told_again = again->events().size();
+  auto told_before = lost->events().size();
+  CAF_CHECK_EQUAL(told_again, told_before);
+  finish(0, "now");
+  CAF_CHECK(text_of(again->events().back()).find("now") != std::string::npos);
+  CAF_CHECK(again->ended);
+}
+
+CAF_TEST(a reader that comes takes the place of one that has not been missed yet) {
+  open();
+  auto first = call(1);
+  auto second = get({{"Last-Event-ID", first->ids().front()}});
+  CAF_CHECK(first->ended);
+  // The first one's connection ends only now.
+  lose(first);
+  finish(0, "for the second");
+  CAF_CHECK(second->ended);
+  CAF_CHECK(first->events().size() < second->events().size());
+}
+
+CAF_TEST(streams do not mix) {
+  open();
+  auto one = call(1);
+  auto other = call(2);
+  lose(one);
+  finish(1, "two");
+  finish(0, "one");
+  auto again = get({{"Last-Event-ID", one->ids().back()}});
+  CAF_REQUIRE_EQUAL(again->events().size(), 1u);
+  auto id = again->events()[0]["id"].get<int>();
+  CAF_CHECK_EQUAL(id, 1);
+  auto other_id = other->events().back()["id"].get<int>();
+  CAF_CHECK_EQUAL(other_id, 2);
+}
+
+CAF_TEST(an event that is not kept can not be come back to) {
+  open();
+  for (const auto* id : {"", "x", "99-1", "1-0"}) {
+    CAF_CHECK_EQUAL(get({{"Last-Event-ID", id}})->whole.status, 400u);
+  }
+}
+
+CAF_TEST(what is kept for who comes back is bounded) {
+  http_allowance allowance;
+  allowance.replay = 600;
+  allowance.streams = 2;
+  start(allowance);
+  open();
+  std::vector<answer_ptr> all;
+  for (int i = 0; i < 5; ++i) {
+    all.push_back(call(i + 1, false));
+    finish(static_cast<std::size_t>(i), std::string(100, 'x'));
+  }
+  pass(seconds{20});
+  // The oldest are gone, the youngest is there.
+  CAF_CHECK_EQUAL(get({{"Last-Event-ID", all[0]->ids().front()}})->whole.status, 400u);
+  auto youngest = get({{"Last-Event-ID", all[4]->ids().front()}});
+  CAF_CHECK_EQUAL(youngest->events().size(), 1u);
+}
+
+CAF_TEST(what belongs to no request goes to the stream that a GET opens) {
+  open();
+  post({{"jsonrpc", "2.0"}, {"method", "notifications/initialized"}}, in_session());
+  legacy(1, "resources/subscribe", {{"uri", "bulkhead://capabilities"}});
+  auto stream = get();
+  CAF_CHECK(stream->begun);
+  caf::anon_send(front_end, catalogue_atom::value);
+  consume_messages();
+  auto events = stream->events();
+  CAF_REQUIRE_EQUAL(events.size(), 2u);
+  CAF_CHECK_EQUAL(events[0]["method"], "notifications/resources/updated");
+  CAF_CHECK_EQUAL(events[1]["method"], "notifications/resources/list_changed");
+  // What comes meanwhile waits.
+  lose(stream);
+  caf::anon_send(front_end, catalogue_atom::value);
+  consume_messages();
+  auto again = get();
+  CAF_CHECK_EQUAL(again->events().size(), 2u);
+  CAF_CHECK(!again->ended);
+}
+
+CAF_TEST(an id that is in use and too many requests are refused) {
+  http_allowance allowance;
+  allowance.in_flight = 2;
+  start(allowance);
+  open();
+  auto first = call(1);
+  auto same = call(1);
+  CAF_CHECK_EQUAL(same->whole.status, 400u);
+  call("1");
+  auto too_many = call(3);
+  CAF_CHECK_EQUAL(too_many->whole.status, 429u);
+  CAF_CHECK(!too_many->field("Retry-After").empty());
+  finish(0, "done");
+  CAF_CHECK(first->ended);
+  CAF_CHECK(call(4)->begun);
+}
+
+CAF_TEST(a call that is cancelled ends its stream without a result) {
+  open();
+  auto answer = call(1);
+  json cancelled = {
+      {"jsonrpc", "2.0"}, {"method", "notifications/cancelled"}, {"params", {{"requestId", 1}}}};
+  CAF_CHECK_EQUAL(post(cancelled, in_session())->whole.status, 202u);
+  CAF_CHECK((*runs)[0]->cancelled);
+  CAF_CHECK(answer->ended);
+  finish(0, "nobody wants it");
+  for (const auto& event : answer->events()) {
+    CAF_CHECK(!event.contains("result"));
+  }
+}
+
+CAF_TEST(silent streams are kept alive and silent answers become streams) {
+  open();
+  revision = "2025-06-18";
+  auto answer = call(1, false);
+  CAF_CHECK(!answer->begun);
+  pass(seconds{35});
+  CAF_CHECK(answer->begun);
+  CAF_CHECK(answer->stream.find(":\n\n") != std::string::npos);
+  finish(0, "after all");
+  CAF_CHECK(text_of(answer->events().back()).find("after all") != std::string::npos);
+}
+
+CAF_TEST(a session that nobody uses ends and one with a reader does not ) {
+  http_allowance allowance;
+  allowance.session_idle = seconds{60};
+  start(allowance);
+  open();
+  auto reader = get();
+  pass(seconds{120});
+  CAF_CHECK_EQUAL(legacy(1, "ping")->whole.status, 200u);
+  lose(reader);
+  pass(seconds{120});
+  CAF_CHECK_EQUAL(legacy(2, "ping")->whole.status, 404u);
+  CAF_CHECK(state().all.empty());
+}
+
+CAF_TEST_FIXTURE_SCOPE_END()

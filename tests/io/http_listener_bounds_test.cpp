@@ -1,0 +1,166 @@
+#include "tests/io/http_client_support.hpp"
+
+namespace bulkhead {
+namespace {
+
+using namespace testing;
+
+using http_listener_bounds = listening;
+
+TEST_F(http_listener_bounds, a_body_over_the_limit_is_refused_before_it_is_read) {
+  io::http_bounds bounds;
+  bounds.body = 100'000;
+  open(bounds);
+  auto answer = refusal_of(fmt::format("{}Content-Length: 100001\r\n\r\n", head));
+  EXPECT_TRUE(has_status(answer, 413)) << answer;
+  // A client that sends it all the same gets to read why.
+  answer = refusal_of(request_with(std::string(150'000, 'x')));
+  EXPECT_TRUE(has_status(answer, 413)) << answer;
+  std::string chunked{head};
+  chunked += "Transfer-Encoding: chunked\r\n\r\n";
+  for (int i = 0; i < 3; ++i) {
+    chunked += fmt::format("{:x}\r\n{}\r\n", 40'000, std::string(40'000, 'x'));
+  }
+  answer = refusal_of(chunked + "0\r\n\r\n");
+  EXPECT_TRUE(has_status(answer, 413)) << answer;
+  raw_client client{listener->port()};
+  client.send(request_with(std::string(100'000, 'x')));
+  EXPECT_EQ(request(0).request.body.size(), 100'000);
+}
+
+TEST_F(http_listener_bounds, headers_are_bounded_in_size_and_number) {
+  open();
+  auto answer = refusal_of(fmt::format("{}X-Big: {}\r\n\r\n", head, std::string(20'000, 'x')));
+  EXPECT_TRUE(has_status(answer, 431)) << answer;
+  std::string many{head};
+  for (int i = 0; i < 101; ++i) {
+    many += fmt::format("X-{}: {}\r\n", i, i);
+  }
+  answer = refusal_of(many + "\r\n");
+  EXPECT_TRUE(has_status(answer, 431)) << answer;
+  answer = refusal_of(fmt::format("GET /{} HTTP/1.1\r\n", std::string(20'000, 'x')));
+  EXPECT_TRUE(has_status(answer, 431)) << answer;
+  EXPECT_TRUE(came.get().empty());
+}
+
+TEST_F(http_listener_bounds, bodies_are_charged_and_refused_when_there_is_no_room) {
+  open();
+  memory_budget::share others;
+  ASSERT_TRUE(budget->take(8 * mebibyte - 100'000, others));
+  auto answer = refusal_of(fmt::format("{}Content-Length: 1000000\r\n\r\n", head));
+  EXPECT_TRUE(answer.empty() || has_status(answer, 503)) << answer;
+  others.release();
+  raw_client client{listener->port()};
+  client.send(request_with(std::string(1'000'000, 'x')));
+  EXPECT_EQ(request(0).request.body.size(), 1'000'000);
+}
+
+TEST_F(http_listener_bounds, slow_clients_are_given_up_at_each_stage) {
+  io::http_bounds bounds;
+  bounds.idle_time = bounds.header_time = bounds.body_time = 200ms;
+  open(bounds);
+  EXPECT_EQ(refusal_of(""), "");
+  auto answer = refusal_of("POST /mcp HTTP/1.1\r\nHost: loc");
+  EXPECT_TRUE(has_status(answer, 408)) << answer;
+  answer = refusal_of(fmt::format("{}Content-Length: 10\r\n\r\n{{", head));
+  EXPECT_TRUE(has_status(answer, 408)) << answer;
+}
+
+TEST_F(http_listener_bounds, a_body_that_trickles_is_given_up_though_something_always_comes) {
+  io::http_bounds bounds;
+  bounds.body_time = 300ms;
+  open(bounds);
+  raw_client client{listener->port()};
+  client.send(fmt::format("{}Transfer-Encoding: chunked\r\n\r\n", head));
+  EXPECT_TRUE(eventually([&] {
+    std::this_thread::sleep_for(20ms);
+    return !client.send("1\r\nx\r\n");
+  }));
+  EXPECT_TRUE(came.get().empty());
+}
+
+TEST_F(http_listener_bounds, a_client_that_does_not_read_is_given_up) {
+  io::http_bounds bounds;
+  bounds.write_ahead = 200'000;
+  open(bounds);
+  raw_client client{listener->port()};
+  client.send(request_with("{}"));
+  auto one = request(0);
+  monitored<bool> gone;
+  one.reply->when_gone([&gone] { gone.change([](bool& done) { done = true; }); });
+  one.reply->begin({200, {}, {}});
+  // More than any socket buffers.
+  for (int i = 0; i < 1000 && !one.reply->gone(); ++i) {
+    one.reply->write(std::string(100'000, 'x'));
+    std::this_thread::sleep_for(1ms);
+  }
+  EXPECT_TRUE(gone.wait([](bool done) { return done; }));
+}
+
+TEST_F(http_listener_bounds, a_client_that_stops_reading_is_given_up_after_a_while) {
+  io::http_bounds bounds;
+  bounds.write_time = 200ms;
+  open(bounds);
+  raw_client client{listener->port()};
+  client.send(request_with("{}"));
+  auto one = request(0);
+  monitored<bool> gone;
+  one.reply->when_gone([&gone] { gone.change([](bool& done) { done = true; }); });
+  one.reply->begin({200, {}, {}});
+  // One piece is let through, however large; the client takes none of the end of it.
+  one.reply->write(std::string(7 * mebibyte, 'x'));
+  EXPECT_TRUE(gone.wait([](bool done) { return done; }));
+}
+
+TEST_F(http_listener_bounds, idle_connections_make_room_and_busy_ones_do_not) {
+  io::http_bounds bounds;
+  bounds.connections = 2;
+  open(bounds);
+  raw_client busy{listener->port()};
+  busy.send(request_with("busy"));
+  request(0);
+  raw_client idle{listener->port()};
+  idle.send(request_with("idle"));
+  request(1).reply->answer(answer_with("ok"));
+  idle.read_until("ok");
+  raw_client third{listener->port()};
+  third.send(request_with("third"));
+  EXPECT_EQ(request(2).request.body, "third");
+  idle.read_all();
+  EXPECT_TRUE(idle.closed());
+  auto answer = refusal_of("");
+  EXPECT_TRUE(has_status(answer, 503)) << answer;
+  EXPECT_NE(answer.find("Retry-After"), std::string::npos) << answer;
+  request(0).reply->answer(answer_with("still here"));
+  busy.read_until("still here");
+  EXPECT_FALSE(busy.closed());
+}
+
+TEST_F(http_listener_bounds, who_dawdles_over_a_header_makes_room_too) {
+  io::http_bounds bounds;
+  bounds.connections = 1;
+  bounds.dawdle_time = 0ms;
+  open(bounds);
+  raw_client slow{listener->port()};
+  slow.send("POST /mcp HTTP/1.1\r\nHost: loc");
+  // Until the slow one's beginning has come, there is no room.
+  EXPECT_TRUE(eventually([&] { return !has_status(refusal_of(garbage), 503); }));
+  slow.read_all();
+  EXPECT_TRUE(slow.closed());
+}
+
+TEST_F(http_listener_bounds, a_flood_of_connections_leaves_others_alone) {
+  open();
+  std::vector<std::unique_ptr<raw_client>> flood;
+  for (int i = 0; i < 100; ++i) {
+    flood.push_back(std::make_unique<raw_client>(listener->port()));
+    flood.back()->send(i % 2 == 0 ? std::string_view{"POST /mcp HTTP/1.1\r\nHost:"} : garbage);
+  }
+  raw_client client{listener->port()};
+  client.send(request_with("{}"));
+  request(0).reply->answer(answer_with("served"));
+  EXPECT_TRUE(has_status(client.read_until("served"), 200));
+}
+
+} // namespace
+} // namespace bulkhead
