@@ -65,6 +65,14 @@ struct recorded_answer {
     return found;
   }
 
+  /// How many notifications of that kind came on the stream.
+  std::size_t notifications(const std::string& method) const {
+    auto all = events();
+    return static_cast<std::size_t>(std::count_if(all.begin(), all.end(), [&](const json& each) {
+      return each.value("method", "") == method;
+    }));
+  }
+
   /// The ids of its events, in order.
   std::vector<std::string> ids() const {
     std::vector<std::string> found;
@@ -107,7 +115,10 @@ private:
 };
 
 struct http_fixture : test_coordinator_fixture<http_config> {
-  http_fixture() { start({}); }
+  http_fixture() {
+    env->next_serial = [serial = std::uint64_t{0}]() mutable { return ++serial; };
+    start({});
+  }
 
   ~http_fixture() override {
     caf::anon_send_exit(front_end, caf::exit_reason::kill);
