@@ -239,6 +239,7 @@ struct invocation_state {
   struct noted_call {
     ledger_call what;
     std::chrono::steady_clock::time_point since;
+    bool sent = false; ///< its server got it
   };
   std::map<std::uint64_t, noted_call> noted;
   output_capture out;

@@ -128,6 +128,14 @@ void invocation_state::approve(bool for_good) {
     deny_unapproved("its definition has changed while a person was asked");
     return;
   }
+  if (wanted.to->tools->all->outdated.is_set()) {
+    deny_unapproved("the server's tools have changed while a person was asked");
+    return;
+  }
+  if (auto why = withdrawn(what.server, what.tool); !why.empty()) {
+    deny_unapproved(why);
+    return;
+  }
   if (for_good && context.approvals) {
     // A later call's request to the store comes after this one.
     self->request(context.approvals(), store_patience, save_atom::value, what)

@@ -152,7 +152,12 @@ std::string invocation_state::withdrawn(std::string_view server, std::string_vie
   if (now_configured->find(server) == nullptr) {
     return fmt::format("server \"{}\" isn't configured any more", server);
   }
-  auto verdict = allows_tool_name(now_configured->rules, server, tool);
+  auto known = links.find(std::string{server});
+  const auto* document = known != links.end() && known->second.tools
+                             ? find_tool(known->second.tools->all->tools, tool)
+                             : nullptr;
+  auto verdict = document != nullptr ? allows_tool(now_configured->rules, server, *document)
+                                     : allows_tool_name(now_configured->rules, server, tool);
   return verdict.allowed || tool.empty()
              ? std::string{}
              : fmt::format("tool \"{}\" of \"{}\" is denied by policy now: {}", tool, server,
@@ -350,6 +355,9 @@ void invocation_state::call_tool(link& to, guest_call& call, bool checked) {
 
 /// Everything that has to be asked for has been.
 void invocation_state::send_call(link& to, const std::string& tool, guest_call& call) {
+  if (auto found = noted.find(call.id); found != noted.end()) {
+    found->second.sent = true;
+  }
   auto serial = context.env->next_serial();
   calls.emplace(call.id, outgoing{&to, tool, to.client, serial});
   // While the server asks the client, the call's clock stands still, too.

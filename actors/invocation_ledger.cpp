@@ -13,7 +13,8 @@ namespace bulkhead {
 
 namespace {
 
-/// Calls of one run that are noted one by one; others count in the run's record alone.
+/// Calls of one run from which on only those are noted one by one that reach their server: code
+/// could hide these among any number of others. The run's record counts all.
 constexpr std::uint64_t most_noted = 10'000;
 /// The part of a digest that names a session: enough to tell sessions apart, and no handle.
 constexpr std::size_t session_name = 16;
@@ -35,9 +36,10 @@ bool tells_error(std::string_view result, const limits& bounds) {
 } // namespace
 
 void invocation_state::note_call(const guest_call& call) {
-  if (!context.ledger.on() || call.kind != guest_call_kind::call_tool || ++ran.calls > most_noted) {
+  if (!context.ledger.on() || call.kind != guest_call_kind::call_tool) {
     return;
   }
+  ++ran.calls;
   ledger_call what;
   what.run = request.id;
   what.at = milliseconds_of(context.env->wall_clock());
@@ -64,7 +66,10 @@ void invocation_state::note_end(std::uint64_t call, std::string_view outcome,
   if (!found) {
     return;
   }
-  auto& [what, since] = found.mapped();
+  auto& [what, since, sent] = found.mapped();
+  if (ran.calls > most_noted && !sent) {
+    return;
+  }
   what.outcome = outcome;
   what.result_bytes = result_bytes;
   what.duration_us = static_cast<std::uint64_t>(

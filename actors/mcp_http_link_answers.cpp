@@ -183,12 +183,21 @@ void mcp_http_link_state::take_text(exchange_id id, std::string_view text) {
   if (message->kind == rpc_kind::response) {
     auto of = upstream::response_id(message->id);
     if (from.sent.id != 0 && (of == from.sent.id || message->id.empty())) {
-      from.answered = true;
-      after(linger_time, [this, id] {
-        if (exchanges.contains(id)) {
-          drop(id);
+      if (!std::exchange(from.answered, true)) {
+        after(linger_time, [this, id] {
+          if (exchanges.contains(id)) {
+            drop(id);
+          }
+        });
+      }
+      if (!of) {
+        // An error that names no request is of the one that the exchange is for.
+        auto line = upstream::error_line(text, from.sent.id, scan_bounds());
+        if (!line.empty() && awaited.erase(from.sent.id) > 0) {
+          deliver(std::move(line));
         }
-      });
+        return;
+      }
     }
     take_response(*message, text);
     return;

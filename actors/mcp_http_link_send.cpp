@@ -26,6 +26,10 @@ constexpr auto token_time = 30s;
 
 constexpr std::uint32_t most_redirects = 3;
 
+/// Exchanges of one server under way, from which on only calls begin others: those have a bound of
+/// their own, and the process has one for all servers together.
+constexpr std::size_t most_exchanges = 48;
+
 } // namespace
 
 void mcp_http_link_state::write(std::string line) {
@@ -36,6 +40,10 @@ void mcp_http_link_state::write(std::string line) {
   auto read = upstream::read_outgoing(line, scan_bounds());
   if (!read) {
     env->log->error("{}: a message of ours can't be read: {}", entry.name, read.error().message);
+    return;
+  }
+  if (read->id == 0 && exchanges.size() >= most_exchanges) {
+    // A server that asks without end and doesn't take the answers gets no more of them.
     return;
   }
   message made;

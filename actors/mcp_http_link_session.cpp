@@ -24,6 +24,7 @@ constexpr std::chrono::milliseconds listen_pause = 3s;
 constexpr std::uint32_t most_attempts = 5;
 
 /// Also a server that asks to wait longer is asked by then, while somebody waits for an answer.
+constexpr std::chrono::milliseconds shortest_pause = 100ms; ///< whatever the server asks for
 constexpr std::chrono::milliseconds longest_pause = 60s;
 
 constexpr auto renewal_time = 30s;
@@ -149,8 +150,9 @@ void mcp_http_link_state::resume(exchange broken, const error& reason) {
                      not_repeated)});
     return;
   }
-  auto pause = std::min(broken.events->retry().value_or(resume_pause * (1 << broken.attempts)),
-                        longest_pause);
+  auto pause = std::clamp<std::chrono::milliseconds>(
+      broken.events->retry().value_or(resume_pause * (1 << broken.attempts)), shortest_pause,
+      longest_pause);
   auto kept = std::make_shared<exchange>(std::move(broken));
   after(pause, [this, kept] {
     if (!awaited.contains(kept->sent.id) || closing) {
@@ -174,7 +176,6 @@ http_request mcp_http_link_state::get_request() const {
   request.url = url->text();
   request.headers = headers_for({});
   request.headers.push_back({"Accept", "text/event-stream"});
-  request.redirects = 3;
   return request;
 }
 

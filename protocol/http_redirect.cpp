@@ -79,7 +79,8 @@ expected<redirected> follow_redirect(const web_url& from, const std::string& met
   bool same = status == 307 || status == 308 || method == "GET" || method == "HEAD";
   result.method = same ? method : "GET";
   result.keeps_body = same && has_body;
-  if (result.foreign && (result.keeps_body || (same && method != "GET" && method != "HEAD"))) {
+  // Not as a GET either: its answer would be taken for this server's.
+  if (result.foreign && (has_body || (method != "GET" && method != "HEAD"))) {
     return fail(errc::denied,
                 fmt::format("it redirects to {}, another server, which gets no request that was "
                             "meant for this one; if it is the right one, name it in the "

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "protocol/server_config.hpp"
 #include "protocol/tool_documents.hpp"
 
 namespace bulkhead {
@@ -28,6 +29,11 @@ split_pattern split(std::string_view pattern) {
     return {pattern, "*"};
   }
   return {pattern.substr(0, slash), pattern.substr(slash + 1)};
+}
+
+/// By the name that a server or a tool has, or the one that code has for it: people see both.
+bool names(std::string_view glob, std::string_view name) {
+  return glob_match(glob, name) || glob_match(glob, python_identifier(name));
 }
 
 std::string place_of(const std::string& file) {
@@ -73,7 +79,7 @@ policy_verdict filtered(const policy& rules, std::string_view server, std::strin
     return {};
   }
   const auto& [include, exclude] = found->second;
-  auto matches = [&](const std::string& pattern) { return glob_match(pattern, tool); };
+  auto matches = [&](const std::string& pattern) { return names(pattern, tool); };
   auto excluded = std::find_if(exclude.begin(), exclude.end(), matches);
   if (excluded != exclude.end()) {
     return {false, "\"" + *excluded + "\" of excludeTools in the server's entry"};
@@ -111,7 +117,7 @@ bool glob_match(std::string_view glob, std::string_view text) {
 
 bool names_tool(std::string_view pattern, std::string_view server, std::string_view tool) {
   auto parts = split(pattern);
-  return glob_match(parts.server, server) && glob_match(parts.tool, tool);
+  return names(parts.server, server) && names(parts.tool, tool);
 }
 
 tool_traits traits_of(const tool_document& tool) {
@@ -132,12 +138,12 @@ policy_verdict allows_server(const policy& rules, std::string_view server) {
   }
   for (const auto& pattern : rules.deny) {
     auto parts = split(pattern.text);
-    if (parts.whole_server() && glob_match(parts.server, server)) {
+    if (parts.whole_server() && names(parts.server, server)) {
       return {false, quoted("deny", pattern)};
     }
   }
-  return listed(
-      rules, [&](std::string_view pattern) { return glob_match(split(pattern).server, server); });
+  return listed(rules,
+                [&](std::string_view pattern) { return names(split(pattern).server, server); });
 }
 
 policy_verdict allows_tool_name(const policy& rules, std::string_view server,
