@@ -424,6 +424,34 @@ CAF_TEST(answers_over_the_limits_are_refused) {
   CAF_CHECK(tells(call("echo")->failure, errc::server_failed, {"without a response"}));
 }
 
+CAF_TEST(an_error_that_names_no_request_is_of_the_call_on_whose_stream_it_comes) {
+  be_legacy();
+  make_client();
+  CAF_REQUIRE(documents()->value);
+  handlers["tools/call"] = [](const web_exchange& exchange) {
+    exchange.events();
+    exchange.bytes("data: {\"jsonrpc\":\"2.0\",\"id\":null,"
+                   "\"error\":{\"code\":-32603,\"message\":\"out of order\"}}\n\n");
+  };
+  CAF_CHECK(tells(call("echo")->failure, errc::server_failed, {"out of order"}));
+}
+
+CAF_TEST(a_server_is_not_asked_for_the_rest_without_a_pause) {
+  be_legacy();
+  make_client();
+  CAF_REQUIRE(documents()->value);
+  handlers["tools/call"] = [](const web_exchange& exchange) {
+    exchange.events();
+    exchange.bytes("id: e1\nretry: 0\ndata: \n\n");
+    exchange.end();
+  };
+  auto called = call("echo");
+  pass(90ms);
+  CAF_CHECK_EQUAL(web->with("GET").size(), 1u); // the one that listens
+  pass(20ms);
+  CAF_CHECK_EQUAL(web->with("GET").size(), 2u);
+}
+
 CAF_TEST(a_lost_http_host_fails_what_was_on_its_way_and_the_next_one_is_used) {
   be_modern();
   make_client();

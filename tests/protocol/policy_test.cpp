@@ -193,6 +193,17 @@ TEST(run_rights, default_has_none) {
   EXPECT_FALSE(rights.tool_name("files", "read_file").allowed);
 }
 
+TEST(policy, a_pattern_names_tools_as_servers_or_as_code_does) {
+  policy rules;
+  rules.deny = {"my_web/get_*"};
+  EXPECT_FALSE(allows_tool_name(rules, "my-web", "get-sum").allowed);
+  EXPECT_TRUE(allows_tool_name(rules, "my-web", "set-sum").allowed);
+  policy listed;
+  listed.allow = {"web/get_sum"};
+  EXPECT_TRUE(allows_tool_name(listed, "web", "get-sum").allowed);
+  EXPECT_FALSE(allows_tool_name(listed, "web", "get-product").allowed);
+}
+
 TEST(run_rights, narrowing_only_takes_away) {
   run_rights rights{policy{}, {"a", "b"}};
   policy then;
