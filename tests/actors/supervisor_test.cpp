@@ -213,8 +213,9 @@ struct fixture : test_coordinator_fixture<actor_config> {
 CAF_TEST_FIXTURE_SCOPE(supervisor_tests, fixture)
 
 CAF_TEST(the_tree_starts_in_the_order_of_the_plan) {
-  CAF_CHECK(order == (std::vector<std::string>{"processes", "http", "volumes", "runtime", "registry",
-                                               "library", "store", "admission", "sessions"}));
+  CAF_CHECK(order ==
+            (std::vector<std::string>{"processes", "http", "volumes", "runtime", "registry",
+                                      "library", "store", "admission", "sessions"}));
   auto now = services->get();
   CAF_CHECK(now.processes && now.volumes && now.runtime && now.registry && now.library &&
             now.admission && now.sessions);

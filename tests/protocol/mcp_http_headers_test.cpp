@@ -18,7 +18,8 @@ TEST(mcp_http_headers, values_that_no_header_can_hold_are_encoded) {
   EXPECT_EQ(encode_header_value(" padded"), "=?base64?IHBhZGRlZA==?=");
   EXPECT_EQ(encode_header_value("a\r\nb"), "=?base64?YQ0KYg==?=");
   EXPECT_EQ(encode_header_value("=?base64?YQ==?="), "=?base64?PT9iYXNlNjQ/WVE9PT89?=");
-  EXPECT_EQ(encode_header_value(""), "=?base64?" "?=");
+  EXPECT_EQ(encode_header_value(""), "=?base64?"
+                                     "?=");
   EXPECT_EQ(encode_header_value("a\tb"), "=?base64?YQli?=");
 }
 

@@ -26,7 +26,8 @@ tool_document example() {
 // The digests of "" and "abc", FIPS 180-2.
 TEST(digest, is_sha_256) {
   EXPECT_EQ(content_digest(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
-  EXPECT_EQ(content_digest("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  EXPECT_EQ(content_digest("abc"),
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 }
 
 TEST(tool_approval, the_definition_is_all_that_a_person_is_told) {
