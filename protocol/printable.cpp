@@ -15,8 +15,10 @@ struct unsafe_character {
   std::size_t length = 0;
 };
 
-bool turns_around(unsigned code) {
-  return code == 0x200E || code == 0x200F || (code >= 0x202A && code <= 0x202E) ||
+/// Turns the direction of writing, breaks a line where no line feed does, or has no width.
+bool misleads(unsigned code) {
+  return code == 0x2028 || code == 0x2029 || code == 0x200B || (code >= 0x2060 && code <= 0x2064) ||
+         code == 0x200E || code == 0x200F || (code >= 0x202A && code <= 0x202E) ||
          (code >= 0x2066 && code <= 0x2069);
 }
 
@@ -32,7 +34,7 @@ unsafe_character find_unsafe(std::string_view text) {
   }
   if (byte(0) == 0xE2 && (byte(1) & 0xC0) == 0x80 && (byte(2) & 0xC0) == 0x80) {
     auto code = 0x2000U | ((byte(1) & 0x3F) << 6) | (byte(2) & 0x3F);
-    return {code, turns_around(code) ? 3U : 0U};
+    return {code, misleads(code) ? 3U : 0U};
   }
   return {};
 }

@@ -83,6 +83,24 @@ std::string message_of(std::string_view tool, std::string_view arguments, bool c
   return params["message"].get<std::string>();
 }
 
+TEST(approval_question, no_argument_hides_behind_a_long_one) {
+  auto arguments = R"({"junk":")" + std::string(5000, 'x') + R"(","path":"/etc"})";
+  auto text = json::parse(approval_question("github", "rm", arguments, "rule", false))
+                  .at("message")
+                  .get<std::string>();
+  EXPECT_NE(text.find("path: \"/etc\""), std::string::npos) << text;
+  EXPECT_LT(text.size(), 1'000U);
+  // Nor behind many.
+  json many;
+  for (int i = 0; i < 100; ++i) {
+    many[std::to_string(i)] = std::string(100, 'y');
+  }
+  text = json::parse(approval_question("github", "rm", many.dump(), "rule", false))
+             .at("message")
+             .get<std::string>();
+  EXPECT_NE(text.find("and 60 more that aren't shown"), std::string::npos) << text;
+}
+
 TEST(approval_question, shows_what_would_be_called) {
   auto text = message_of("delete", R"({"repo":"a/b"})");
   for (const auto* part : {"\"delete\"", "\"git hub\"", R"({"repo":"a/b"})", "rule \"x\""}) {
