@@ -10,14 +10,14 @@ CAF_TEST_FIXTURE_SCOPE(http_session_tests, http_fixture)
 
 CAF_TEST(initialize opens a session whose id the answer gives) {
   auto answer = initialize();
-  CAF_CHECK_EQUAL(answer->whole.status, 200u);
-  CAF_CHECK_EQUAL(answer->field("Content-Type"), std::string{"application/json"});
+  CAF_CHECK(answer->whole.status == 200u);
+  CAF_CHECK(answer->field("Content-Type") == "application/json");
   CAF_CHECK(!answer->field("Mcp-Session-Id").empty());
   auto spoken = answer->body()["result"]["protocolVersion"].get<std::string>();
-  CAF_CHECK_EQUAL(spoken, std::string{"2025-11-25"});
+  CAF_CHECK(spoken == "2025-11-25");
   session = answer->field("Mcp-Session-Id");
   auto pong = legacy(1, "ping");
-  CAF_CHECK_EQUAL(pong->whole.status, 200u);
+  CAF_CHECK(pong->whole.status == 200u);
   CAF_CHECK(pong->field("Mcp-Session-Id").empty());
 }
 
@@ -32,9 +32,9 @@ CAF_TEST(an initialize that fails leaves no session) {
 CAF_TEST(DELETE ends a session) {
   open();
   auto running = call(1);
-  CAF_CHECK_EQUAL(ask({"DELETE", "/mcp", in_session(), {}, {}})->whole.status, 204u);
-  CAF_CHECK_EQUAL(legacy(2, "ping")->whole.status, 404u);
-  CAF_CHECK_EQUAL(ask({"DELETE", "/mcp", in_session(), {}, {}})->whole.status, 404u);
+  CAF_CHECK(ask({"DELETE", "/mcp", in_session(), {}, {}})->whole.status == 204u);
+  CAF_CHECK(legacy(2, "ping")->whole.status == 404u);
+  CAF_CHECK(ask({"DELETE", "/mcp", in_session(), {}, {}})->whole.status == 404u);
   CAF_CHECK((*runs)[0]->cancelled);
   finish(0, "too late");
   CAF_CHECK(running->ended);
@@ -45,25 +45,25 @@ CAF_TEST(notifications and responses are accepted) {
   open();
   json initialized = {{"jsonrpc", "2.0"}, {"method", "notifications/initialized"}};
   auto answer = post(initialized, in_session());
-  CAF_CHECK_EQUAL(answer->whole.status, 202u);
+  CAF_CHECK(answer->whole.status == 202u);
   CAF_CHECK(answer->whole.body.empty());
   json response = {{"jsonrpc", "2.0"}, {"id", "x"}, {"result", json::object()}};
-  CAF_CHECK_EQUAL(post(response, in_session())->whole.status, 202u);
+  CAF_CHECK(post(response, in_session())->whole.status == 202u);
 }
 
 CAF_TEST(a call is answered by a stream that begins at once and ends with the result) {
   open();
   auto answer = call(1);
   CAF_CHECK(answer->begun);
-  CAF_CHECK_EQUAL(answer->field("Content-Type"), std::string{"text/event-stream"});
-  CAF_CHECK_EQUAL(answer->field("X-Accel-Buffering"), std::string{"no"});
+  CAF_CHECK(answer->field("Content-Type") == "text/event-stream");
+  CAF_CHECK(answer->field("X-Accel-Buffering") == "no");
   CAF_CHECK(answer->stream.starts_with("id: 2-0\ndata: \n\n"));
   auto before = answer->events();
-  CAF_CHECK_EQUAL(before.back()["method"], "notifications/progress");
+  CAF_CHECK(before.back()["method"] == "notifications/progress");
   CAF_CHECK(!answer->ended);
   finish(0, "forty-two");
   auto result = answer->events().back();
-  CAF_CHECK_EQUAL(result["id"], 1);
+  CAF_CHECK(result["id"] == 1);
   CAF_CHECK(text_of(result).find("forty-two") != std::string::npos);
   CAF_CHECK(answer->ended);
 }
@@ -74,7 +74,7 @@ CAF_TEST(clients of older revisions get no event without data) {
   auto silent = call(1, false);
   CAF_CHECK(!silent->begun);
   finish(0, "plain");
-  CAF_CHECK_EQUAL(silent->whole.status, 200u);
+  CAF_CHECK(silent->whole.status == 200u);
   CAF_CHECK(text_of(silent->body()).find("plain") != std::string::npos);
   auto telling = call(2);
   CAF_CHECK(telling->begun);
@@ -90,14 +90,14 @@ CAF_TEST(a disconnect cancels nothing and its client comes back for the rest) {
   CAF_CHECK(!(*runs)[0]->cancelled);
   finish(0, "later");
   auto again = get({{"Last-Event-ID", last}});
-  CAF_CHECK_EQUAL(again->whole.status, 200u);
+  CAF_CHECK(again->whole.status == 200u);
   auto events = again->events();
-  CAF_REQUIRE_EQUAL(events.size(), 1u);
+  CAF_REQUIRE(events.size() == 1u);
   CAF_CHECK(text_of(events[0]).find("later") != std::string::npos);
   CAF_CHECK(again->ended);
   // It may get lost once more.
   auto once_more = get({{"Last-Event-ID", last}});
-  CAF_CHECK_EQUAL(once_more->events().size(), 1u);
+  CAF_CHECK(once_more->events().size() == 1u);
 }
 
 CAF_TEST(who comes back early gets the rest as it comes) {
@@ -109,7 +109,7 @@ CAF_TEST(who comes back early gets the rest as it comes) {
   CAF_CHECK(!again->ended);
   auto told_again = again->events().size();
   auto told_before = lost->events().size();
-  CAF_CHECK_EQUAL(told_again, told_before);
+  CAF_CHECK(told_again == told_before);
   finish(0, "now");
   CAF_CHECK(text_of(again->events().back()).find("now") != std::string::npos);
   CAF_CHECK(again->ended);
@@ -135,17 +135,17 @@ CAF_TEST(streams do not mix) {
   finish(1, "two");
   finish(0, "one");
   auto again = get({{"Last-Event-ID", one->ids().back()}});
-  CAF_REQUIRE_EQUAL(again->events().size(), 1u);
+  CAF_REQUIRE(again->events().size() == 1u);
   auto id = again->events()[0]["id"].get<int>();
-  CAF_CHECK_EQUAL(id, 1);
+  CAF_CHECK(id == 1);
   auto other_id = other->events().back()["id"].get<int>();
-  CAF_CHECK_EQUAL(other_id, 2);
+  CAF_CHECK(other_id == 2);
 }
 
 CAF_TEST(an event that is not kept can not be come back to) {
   open();
   for (const auto* id : {"", "x", "99-1", "1-0"}) {
-    CAF_CHECK_EQUAL(get({{"Last-Event-ID", id}})->whole.status, 400u);
+    CAF_CHECK(get({{"Last-Event-ID", id}})->whole.status == 400u);
   }
 }
 
@@ -162,9 +162,9 @@ CAF_TEST(what is kept for who comes back is bounded) {
   }
   pass(seconds{20});
   // The oldest are gone, the youngest is there.
-  CAF_CHECK_EQUAL(get({{"Last-Event-ID", all[0]->ids().front()}})->whole.status, 400u);
+  CAF_CHECK(get({{"Last-Event-ID", all[0]->ids().front()}})->whole.status == 400u);
   auto youngest = get({{"Last-Event-ID", all[4]->ids().front()}});
-  CAF_CHECK_EQUAL(youngest->events().size(), 1u);
+  CAF_CHECK(youngest->events().size() == 1u);
 }
 
 CAF_TEST(what belongs to no request goes to the stream that a GET opens) {
@@ -175,16 +175,13 @@ CAF_TEST(what belongs to no request goes to the stream that a GET opens) {
   CAF_CHECK(stream->begun);
   caf::anon_send(front_end, catalogue_atom::value);
   consume_messages();
-  auto events = stream->events();
-  CAF_REQUIRE_EQUAL(events.size(), 2u);
-  CAF_CHECK_EQUAL(events[0]["method"], "notifications/resources/updated");
-  CAF_CHECK_EQUAL(events[1]["method"], "notifications/resources/list_changed");
+  CAF_CHECK(stream->notifications("notifications/resources/updated") == 1u);
   // What comes meanwhile waits.
   lose(stream);
   caf::anon_send(front_end, catalogue_atom::value);
   consume_messages();
   auto again = get();
-  CAF_CHECK_EQUAL(again->events().size(), 2u);
+  CAF_CHECK(again->notifications("notifications/resources/updated") == 1u);
   CAF_CHECK(!again->ended);
 }
 
@@ -195,10 +192,10 @@ CAF_TEST(an id that is in use and too many requests are refused) {
   open();
   auto first = call(1);
   auto same = call(1);
-  CAF_CHECK_EQUAL(same->whole.status, 400u);
+  CAF_CHECK(same->whole.status == 400u);
   call("1");
   auto too_many = call(3);
-  CAF_CHECK_EQUAL(too_many->whole.status, 429u);
+  CAF_CHECK(too_many->whole.status == 429u);
   CAF_CHECK(!too_many->field("Retry-After").empty());
   finish(0, "done");
   CAF_CHECK(first->ended);
@@ -210,7 +207,7 @@ CAF_TEST(a call that is cancelled ends its stream without a result) {
   auto answer = call(1);
   json cancelled = {
       {"jsonrpc", "2.0"}, {"method", "notifications/cancelled"}, {"params", {{"requestId", 1}}}};
-  CAF_CHECK_EQUAL(post(cancelled, in_session())->whole.status, 202u);
+  CAF_CHECK(post(cancelled, in_session())->whole.status == 202u);
   CAF_CHECK((*runs)[0]->cancelled);
   CAF_CHECK(answer->ended);
   finish(0, "nobody wants it");
@@ -238,10 +235,10 @@ CAF_TEST(a session that nobody uses ends and one with a reader does not ) {
   open();
   auto reader = get();
   pass(seconds{120});
-  CAF_CHECK_EQUAL(legacy(1, "ping")->whole.status, 200u);
+  CAF_CHECK(legacy(1, "ping")->whole.status == 200u);
   lose(reader);
   pass(seconds{120});
-  CAF_CHECK_EQUAL(legacy(2, "ping")->whole.status, 404u);
+  CAF_CHECK(legacy(2, "ping")->whole.status == 404u);
   CAF_CHECK(state().all.empty());
 }
 
