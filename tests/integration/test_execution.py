@@ -259,7 +259,7 @@ class Calls(BulkheadTest):
             except MCPError as e:
                 print(e.code, e.message)
             """, ["stub"])
-        self.assertEqual(answer["stdout"], "tool_error no luck\n")
+        self.assertEqual(answer["stdout"], "tool_error tool 'fail' of server 'stub' failed: no luck\n")
 
     def test_the_names_that_code_sees(self):
         answer = self.run_well("""
