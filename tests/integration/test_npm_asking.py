@@ -7,7 +7,7 @@ import unittest
 
 import npm_clients
 from npm_clients import Launcher, SdkClient
-from test_npm_servers import NpmServers
+import test_npm_servers
 from world import World
 
 CAPABILITIES = {"elicitation": {"form": {}, "url": {}}, "sampling": {}}
@@ -22,7 +22,7 @@ def setUpModule():
 
 
 def servers(world):
-    found = NpmServers.servers(world)
+    found = test_npm_servers.NpmServers.servers(world)
     told = world.path("told of")
     os.mkdir(told)
     with open(os.path.join(told, "there.txt"), "w", encoding="utf-8") as file:
