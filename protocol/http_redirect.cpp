@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <memory>
 
-#include <curl/curl.h>
 #include <fmt/format.h>
 
 #include "protocol/ascii.hpp"
@@ -19,10 +17,6 @@ constexpr std::size_t longest_shown = 200;
 /// Some services take a token as a part of the path; those are longer than words are.
 constexpr std::size_t longest_segment = 25;
 
-struct url_deleter {
-  void operator()(CURLU* url) const { curl_url_cleanup(url); }
-};
-
 } // namespace
 
 std::string shown_url(const web_url& url) {
@@ -33,30 +27,6 @@ std::string shown_url(const web_url& url) {
     result += segment.size() > longest_segment ? "/…" : segment;
   }
   return printable(shortened(result + (url.query.empty() ? "" : "?…"), longest_shown));
-}
-
-expected<web_url> resolve_reference(const web_url& base, std::string_view reference,
-                                    std::string_view what) {
-  std::unique_ptr<CURLU, url_deleter> url{curl_url()};
-  char* text = nullptr;
-  auto sound = reference.size() <= longest_url && reference.find('\0') == std::string_view::npos &&
-               url && curl_url_set(url.get(), CURLUPART_URL, base.text().c_str(), 0) == CURLUE_OK &&
-               curl_url_set(url.get(), CURLUPART_URL, std::string{reference}.c_str(),
-                            CURLU_URLENCODE) == CURLUE_OK &&
-               curl_url_get(url.get(), CURLUPART_URL, &text, 0) == CURLUE_OK;
-  if (!sound) {
-    return fail(errc::invalid_argument,
-                fmt::format("{} of {} is no URL of http or https", what, base.origin()));
-  }
-  std::string resolved{text};
-  curl_free(text);
-  auto result = read_web_url(resolved, what);
-  if (!result) {
-    // The text may hold a secret, so it isn't shown.
-    return fail(errc::invalid_argument,
-                fmt::format("{} of {} is no URL of http or https", what, base.origin()));
-  }
-  return result;
 }
 
 bool is_redirect(std::uint32_t status) {

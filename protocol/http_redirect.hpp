@@ -15,11 +15,6 @@ namespace bulkhead {
 /// secrets.
 std::string shown_url(const web_url& url);
 
-/// A reference (RFC 3986, 4.1) as it stands in an answer, relative to the URL that was asked.
-/// Errors: invalid_argument, as for `read_web_url`; `what` names it.
-expected<web_url> resolve_reference(const web_url& base, std::string_view reference,
-                                    std::string_view what);
-
 /// Is it a status (RFC 9110, 15.4) whose Location a client follows?
 bool is_redirect(std::uint32_t status);
 

@@ -10,6 +10,7 @@
 
 #include "protocol/ascii.hpp"
 #include "protocol/base64.hpp"
+#include "protocol/http_token.hpp"
 #include "protocol/upstream_text.hpp"
 
 namespace bulkhead::upstream {
@@ -28,15 +29,6 @@ constexpr double largest_safe = 9007199254740991;
 /// Values in headers are short; servers and proxies allow 8 KiB and less for all of them.
 constexpr std::size_t longest_value = 4096;
 constexpr std::size_t most_headers = 32;
-
-bool is_token(std::string_view text) {
-  constexpr std::string_view others = "!#$%&'*+-.^_`|~";
-  return !text.empty() && std::all_of(text.begin(), text.end(), [&](char c) {
-    auto lower = lower_case(c);
-    return (lower >= 'a' && lower <= 'z') || (c >= '0' && c <= '9') ||
-           others.find(c) != std::string_view::npos;
-  });
-}
 
 bool is_plain(std::string_view text) {
   auto is_blank = [](char c) { return c == ' ' || c == '\t'; };

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "protocol/ascii.hpp"
+#include "protocol/http_token.hpp"
 
 namespace bulkhead {
 
@@ -10,11 +11,6 @@ namespace {
 
 constexpr std::size_t most_scopes = 64;
 constexpr std::size_t longest_scope = 512;
-
-bool is_token_char(char c) {
-  return (c >= '0' && c <= '9') || (lower_case(c) >= 'a' && lower_case(c) <= 'z') ||
-         std::string_view{"!#$%&'*+-.^_`|~"}.find(c) != std::string_view::npos;
-}
 
 bool is_visible(char c) {
   return c >= 0x20 && c < 0x7f;

@@ -189,6 +189,30 @@ expected<web_url> read_web_url(std::string_view text, std::string_view what) {
   return result;
 }
 
+expected<web_url> resolve_reference(const web_url& base, std::string_view reference,
+                                    std::string_view what) {
+  std::unique_ptr<CURLU, url_deleter> url{curl_url()};
+  char* text = nullptr;
+  auto sound = reference.size() <= longest_url && reference.find('\0') == std::string_view::npos &&
+               url && curl_url_set(url.get(), CURLUPART_URL, base.text().c_str(), 0) == CURLUE_OK &&
+               curl_url_set(url.get(), CURLUPART_URL, std::string{reference}.c_str(),
+                            CURLU_URLENCODE) == CURLUE_OK &&
+               curl_url_get(url.get(), CURLUPART_URL, &text, 0) == CURLUE_OK;
+  if (!sound) {
+    return fail(errc::invalid_argument,
+                fmt::format("{} of {} is no URL of http or https", what, base.origin()));
+  }
+  std::string resolved{text};
+  curl_free(text);
+  auto result = read_web_url(resolved, what);
+  if (!result) {
+    // The text may hold a secret, so it isn't shown.
+    return fail(errc::invalid_argument,
+                fmt::format("{} of {} is no URL of http or https", what, base.origin()));
+  }
+  return result;
+}
+
 std::string encode_form_text(std::string_view text) {
   constexpr std::string_view kept = "-._~";
   std::string result;

@@ -41,6 +41,11 @@ inline constexpr std::size_t longest_url = 8192;
 /// A fragment is dropped.
 expected<web_url> read_web_url(std::string_view text, std::string_view what);
 
+/// A reference (RFC 3986, 4.1) as it stands in an answer, relative to the URL that was asked.
+/// Errors: invalid_argument, as for `read_web_url`; `what` names it.
+expected<web_url> resolve_reference(const web_url& base, std::string_view reference,
+                                    std::string_view what);
+
 /// Names and values as application/x-www-form-urlencoded, in order; also a URL's query.
 using form_fields = std::vector<std::pair<std::string, std::string>>;
 std::string encode_form(const form_fields& fields);

@@ -10,6 +10,7 @@
 
 #include "protocol/ascii.hpp"
 #include "protocol/http_redirect.hpp"
+#include "protocol/http_token.hpp"
 #include "protocol/limits.hpp"
 #include "protocol/printable.hpp"
 #include "protocol/public_address.hpp"
@@ -29,15 +30,6 @@ constexpr std::size_t most_head_lines = 256;
 
 /// Of a redirect's body, which nobody reads.
 constexpr std::size_t longest_redirect = 64 * kibibyte;
-
-bool is_token(std::string_view text) {
-  constexpr std::string_view others = "!#$%&'*+-.^_`|~";
-  return !text.empty() && std::all_of(text.begin(), text.end(), [&](char c) {
-    auto lower = lower_case(c);
-    return (lower >= 'a' && lower <= 'z') || (c >= '0' && c <= '9') ||
-           others.find(c) != std::string_view::npos;
-  });
-}
 
 bool is_field_value(std::string_view text) {
   using namespace std::string_view_literals;
