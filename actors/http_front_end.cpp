@@ -187,11 +187,6 @@ http_front_end_actor::behavior_type http_front_end_state::make_behavior() {
   return {
       [this](http_arrival& arrival) { take(arrival); },
       [this](end_atom, const std::string& id) { end_session(id); },
-      [this](catalogue_atom) {
-        for (const auto& [address, client] : all) {
-          self->send(client, catalogue_atom::value);
-        }
-      },
       [this](stop_atom) { return stop(); },
   };
 }

@@ -21,8 +21,6 @@ using http_front_end_actor = caf::typed_actor<
     caf::reacts_to<http_arrival>,
     /// A session is of no use any more, by its id; it is stopped.
     caf::reacts_to<end_atom, std::string>,
-    /// The configured servers are others now.
-    caf::reacts_to<catalogue_atom>,
     /// Takes no more requests and ends all sessions; answers when they have ended.
     caf::replies_to<stop_atom>::with<caf::ok_atom>>;
 

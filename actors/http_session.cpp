@@ -13,10 +13,6 @@ namespace bulkhead {
 
 namespace {
 
-using std::chrono::seconds;
-
-/// The session bounds itself; this is for one that is stuck.
-constexpr seconds session_stop_budget{12};
 /// The first revision whose clients expect an event without data.
 constexpr std::string_view first_with_priming = "2025-11-25";
 
@@ -33,7 +29,8 @@ bool primes(const incoming_request& request) {
 
 } // namespace
 
-http_session_state::http_session_state(http_transport_actor::pointer self) : self{self} {}
+http_session_state::http_session_state(http_transport_actor::pointer self)
+    : http_transport_state{self} {}
 
 void http_session_state::take(http_arrival& arrival) {
   last_used = self->clock().now();
@@ -201,17 +198,7 @@ void http_session_state::tick() {
 }
 
 void http_session_state::stop() {
-  if (now != phase::open) {
-    return;
-  }
-  now = phase::stopping;
-  self->request(session, session_stop_budget, stop_atom::value)
-      .then([this](caf::ok_atom) { end(); },
-            [this](const caf::error& reason) {
-              context.session.env->log->warn("http: a session didn't stop in order: {}",
-                                             caf::to_string(reason));
-              end();
-            });
+  stop_session([this] { end(); });
 }
 
 void http_session_state::end() {
@@ -228,9 +215,7 @@ void http_session_state::end() {
     }
   }
   streams.clear();
-  for (auto& promise : std::exchange(stopping, {})) {
-    promise.deliver(caf::ok_atom::value);
-  }
+  confirm_end();
   idle(context.id);
   self->quit();
 }
@@ -245,11 +230,7 @@ http_transport_actor::behavior_type http_session_state::make_behavior() {
       },
       [](line_atom, const std::string&) {},
       [](line_atom) {},
-      [this](credit_atom, std::uint64_t) {
-        if (!forwarded.empty()) {
-          forwarded.pop_front();
-        }
-      },
+      [this](credit_atom, std::uint64_t) { taken(); },
       [](input_end_atom) {},
       [](drained_atom) {},
       [this](stop_atom) {
@@ -260,7 +241,6 @@ http_transport_actor::behavior_type http_session_state::make_behavior() {
       },
       [this](http_arrival& arrival) { take(arrival); },
       [this](end_atom, std::uint64_t number, std::uint64_t reader) { let_go(number, reader); },
-      [this](catalogue_atom) { self->send(session, catalogue_atom::value); },
       [this](interrupt_atom, const std::string& request) { break_off(request); },
       [this](tick_atom) { tick(); },
   };
@@ -280,11 +260,7 @@ http_session(http_transport_actor::stateful_pointer<http_session_state> self,
       caf::anon_send(client, interrupt_atom::value, request);
     }
   };
-  state.session = self->spawn<caf::monitored>(mcp_session, context.session, front_end_actor{self});
-  // However this actor ends, nothing that it began goes on.
-  self->attach_functor(
-      [session = state.session](const caf::error&) { caf::anon_send(session, stop_atom::value); });
-  state.context = std::move(context);
+  state.begin_session(std::move(context));
   return state.make_behavior();
 }
 

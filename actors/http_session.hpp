@@ -9,7 +9,6 @@
 
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
-#include <caf/typed_response_promise.hpp>
 
 #include "actors/http_transport.hpp"
 
@@ -18,11 +17,9 @@ namespace bulkhead {
 /// One session of the legacy era over HTTP. Each request has a stream for its answer, and one more
 /// stream is for what belongs to no request. Streams outlive their readers: who lost one comes back
 /// with the id of the last event that arrived, and a disconnect cancels nothing.
-struct http_session_state {
+struct http_session_state : http_transport_state {
   explicit http_session_state(http_transport_actor::pointer self);
   http_transport_actor::behavior_type make_behavior();
-
-  enum class phase : std::uint8_t { open, stopping, ended };
 
   struct kept_event {
     std::uint64_t number = 0;
@@ -76,18 +73,12 @@ struct http_session_state {
   void end();
   void session_lost();
 
-  http_transport_actor::pointer self;
-  http_transport_context context;
-  mcp_session_actor session;
-  phase now = phase::open;
   std::map<std::uint64_t, stream> streams; ///< 0: what belongs to no request
   std::map<std::string, std::uint64_t, std::less<>> by_request;
   std::uint64_t last_stream = 0;
   std::size_t kept_bytes = 0;
-  std::deque<std::shared_ptr<memory_budget::share>> forwarded; ///< that the session has yet to take
   std::chrono::steady_clock::time_point last_used;
   std::function<void(std::string id)> idle; ///< the session is of no use any more
-  std::vector<caf::typed_response_promise<caf::ok_atom>> stopping;
 
   static inline const char* name = "http_session";
 };

@@ -10,16 +10,8 @@
 
 namespace bulkhead {
 
-namespace {
-
-using std::chrono::seconds;
-
-/// The session bounds itself; this is for one that is stuck.
-constexpr seconds session_stop_budget{12};
-
-} // namespace
-
-http_stateless_state::http_stateless_state(http_transport_actor::pointer self) : self{self} {}
+http_stateless_state::http_stateless_state(http_transport_actor::pointer self)
+    : http_transport_state{self} {}
 
 void http_stateless_state::take(http_arrival& arrival) {
   const auto& id = arrival.posted.id;
@@ -140,17 +132,7 @@ void http_stateless_state::tick() {
 }
 
 void http_stateless_state::stop() {
-  if (now != phase::open) {
-    return;
-  }
-  now = phase::stopping;
-  self->request(session, session_stop_budget, stop_atom::value)
-      .then([this](caf::ok_atom) { end(); },
-            [this](const caf::error& reason) {
-              context.session.env->log->warn("http: a session didn't stop in order: {}",
-                                             caf::to_string(reason));
-              end();
-            });
+  stop_session([this] { end(); });
 }
 
 void http_stateless_state::end() {
@@ -166,9 +148,7 @@ void http_stateless_state::end() {
           refusal(503, rpc_code::internal_error, "the server is stopping", which.id));
     }
   }
-  for (auto& promise : std::exchange(stopping, {})) {
-    promise.deliver(caf::ok_atom::value);
-  }
+  confirm_end();
   self->quit();
 }
 
@@ -184,11 +164,7 @@ http_transport_actor::behavior_type http_stateless_state::make_behavior() {
       },
       [](line_atom, const std::string&) {},
       [](line_atom) {},
-      [this](credit_atom, std::uint64_t) {
-        if (!forwarded.empty()) {
-          forwarded.pop_front();
-        }
-      },
+      [this](credit_atom, std::uint64_t) { taken(); },
       [](input_end_atom) {},
       [](drained_atom) {},
       [this](stop_atom) {
@@ -199,7 +175,6 @@ http_transport_actor::behavior_type http_stateless_state::make_behavior() {
       },
       [this](http_arrival& arrival) { take(arrival); },
       [this](end_atom, std::uint64_t serial, std::uint64_t) { client_gone(serial); },
-      [this](catalogue_atom) { self->send(session, catalogue_atom::value); },
       [](interrupt_atom, const std::string&) {
         // The era knows no way back to a stream.
       },
@@ -211,11 +186,7 @@ http_transport_actor::behavior_type
 http_stateless(http_transport_actor::stateful_pointer<http_stateless_state> self,
                http_transport_context context) {
   auto& state = self->state;
-  state.session = self->spawn<caf::monitored>(mcp_session, context.session, front_end_actor{self});
-  // However this actor ends, nothing that it began goes on.
-  self->attach_functor(
-      [session = state.session](const caf::error&) { caf::anon_send(session, stop_atom::value); });
-  state.context = std::move(context);
+  state.begin_session(std::move(context));
   return state.make_behavior();
 }
 

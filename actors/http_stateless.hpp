@@ -9,7 +9,6 @@
 
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
-#include <caf/typed_response_promise.hpp>
 
 #include "actors/http_transport.hpp"
 
@@ -19,11 +18,9 @@ namespace bulkhead {
 /// connections: to the `mcp_session`, which keeps what outlives a request, they are one client, so
 /// each request gets an id that is unique there. A client that closes its stream cancels its
 /// request.
-struct http_stateless_state {
+struct http_stateless_state : http_transport_state {
   explicit http_stateless_state(http_transport_actor::pointer self);
   http_transport_actor::behavior_type make_behavior();
-
-  enum class phase : std::uint8_t { open, stopping, ended };
 
   struct call {
     std::string id; ///< that the client gave, JSON text
@@ -42,13 +39,7 @@ struct http_stateless_state {
   void stop();
   void end();
 
-  http_transport_actor::pointer self;
-  http_transport_context context;
-  mcp_session_actor session;
-  phase now = phase::open;
   std::map<std::uint64_t, call> calls; ///< by the id that the session knows
-  std::deque<std::shared_ptr<memory_budget::share>> forwarded;
-  std::vector<caf::typed_response_promise<caf::ok_atom>> stopping;
 
   static inline const char* name = "http_stateless";
 };

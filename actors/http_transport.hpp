@@ -7,8 +7,10 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
-#include <caf/fwd.hpp>
+#include <caf/typed_event_based_actor.hpp>
+#include <caf/typed_response_promise.hpp>
 
 #include "actors/interfaces.hpp"
 #include "actors/io/http_reply.hpp"
@@ -62,13 +64,34 @@ using http_transport_actor = front_end_actor::extend<
     /// The client that was to read an answer is gone: the number of the answer, and of the reader
     /// (the I/O thread sends this).
     caf::reacts_to<end_atom, std::uint64_t, std::uint64_t>,
-    /// The configured servers are others now.
-    caf::reacts_to<catalogue_atom>,
     /// The client is to come back for the rest of what is said about that request of its (JSON
     /// text), where the era knows a way back.
     caf::reacts_to<interrupt_atom, std::string>,
     /// A timer.
     caf::reacts_to<tick_atom>>;
+
+/// What the transports of both eras have alike: the session that they carry, and its end.
+struct http_transport_state {
+  explicit http_transport_state(http_transport_actor::pointer self) : self{self} {}
+
+  enum class phase : std::uint8_t { open, stopping, ended };
+
+  /// However the actor ends, nothing that it began goes on.
+  void begin_session(http_transport_context made);
+  /// The session has dealt with what was forwarded first.
+  void taken();
+  /// Has the session stopped, once; `then` follows in any case.
+  void stop_session(std::function<void()> then);
+  /// Whoever waits for the end learns of it.
+  void confirm_end();
+
+  http_transport_actor::pointer self;
+  http_transport_context context;
+  mcp_session_actor session;
+  phase now = phase::open;
+  std::deque<std::shared_ptr<memory_budget::share>> forwarded; ///< that the session has yet to take
+  std::vector<caf::typed_response_promise<caf::ok_atom>> stopping;
+};
 
 } // namespace bulkhead
 

@@ -236,6 +236,18 @@ supervisor_plan application::make_plan(stop_signal& stop) {
   return plan;
 }
 
+session_context application::context_of_sessions() const {
+  session_context context{env_,
+                          services().admission,
+                          current(services_, &service_directory::services::sessions),
+                          [configured = configured_] { return configured->get(); },
+                          starter_,
+                          current(services_, &service_directory::services::store)};
+  context.ledger = ledger_;
+  context.configured = configured_;
+  return context;
+}
+
 application::~application() {
   {
     caf::scoped_actor self{*system_};

@@ -14,6 +14,7 @@
 #include "actors/instance.hpp"
 #include "actors/io/file_watch.hpp"
 #include "actors/io/io_thread.hpp"
+#include "actors/mcp_session.hpp"
 #include "actors/supervisor.hpp"
 #include "main/account.hpp"
 #include "main/stop_signal.hpp"
@@ -34,7 +35,6 @@ public:
 
   const environment_ptr& env() const { return env_; }
   catalogue_ptr catalogue() const { return configured_->get(); }
-  const std::shared_ptr<current_catalogue>& configured() const { return configured_; }
 
   /// From now on changed configuration files are read anew, without a restart. Once.
   void watch_configuration();
@@ -43,13 +43,8 @@ public:
   io::io_thread& io() { return *io_; }
   service_directory::services services() const { return services_->get(); }
   const run_starter& starter() const { return starter_; }
-  std::function<artifact_store_actor()> store() const {
-    return current(services_, &service_directory::services::store);
-  }
-  const ledger_writer& ledger() const { return ledger_; }
-  std::function<python_sessions_actor()> sessions() const {
-    return current(services_, &service_directory::services::sessions);
-  }
+  /// What any client's session talks to; who serves that client adds what it has of its own.
+  session_context context_of_sessions() const;
 
   /// The status that the process will end with, also when the actors don't end in time. Answers it.
   int leave_with(int status) {

@@ -37,9 +37,7 @@ http_front_end_context front_end_context(application& app, const command_line& l
     made.mirrored = [served](std::string_view tool) { return served->mirrored(tool); };
   }
   made.session_of = [&app, &line, served](const std::string& principal) {
-    session_context context{app.env(),      app.services().admission,
-                            app.sessions(), [&app] { return app.catalogue(); },
-                            app.starter(),  app.store()};
+    auto context = app.context_of_sessions();
     context.owner = principal;
     context.served = served;
     if (line.access == command_line::http_access::no_runs) {

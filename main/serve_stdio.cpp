@@ -24,13 +24,8 @@ int serve_stdio(application& app, stop_signal& stop, int in, int out) {
     auto self = app.env()->executable;
     write_all(STDERR_FILENO, fmt::format(greeting, self, self));
   }
-  auto services = app.services();
-  session_context context{app.env(),      services.admission,
-                          app.sessions(), [&app] { return app.catalogue(); },
-                          app.starter(),  app.store()};
+  auto context = app.context_of_sessions();
   context.only_client = true;
-  context.ledger = app.ledger();
-  context.configured = app.configured();
   app.watch_configuration();
   front_end_actor front_end = app.system().spawn(
       stdio_front_end, context, stdio_transport(app.io(), in, out, app.env()->bounds));

@@ -173,12 +173,12 @@ CAF_TEST(what belongs to no request goes to the stream that a GET opens) {
   legacy(1, "resources/subscribe", {{"uri", "bulkhead://capabilities"}});
   auto stream = get();
   CAF_CHECK(stream->begun);
-  caf::anon_send(front_end, catalogue_atom::value);
+  configured->set(std::make_shared<server_catalogue>());
   consume_messages();
   CAF_CHECK(stream->notifications("notifications/resources/updated") == 1u);
   // What comes meanwhile waits.
   lose(stream);
-  caf::anon_send(front_end, catalogue_atom::value);
+  configured->set(std::make_shared<server_catalogue>());
   consume_messages();
   auto again = get();
   CAF_CHECK(again->notifications("notifications/resources/updated") == 1u);

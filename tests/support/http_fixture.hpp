@@ -139,7 +139,9 @@ struct http_fixture : test_coordinator_fixture<http_config> {
       caf::anon_send_exit(scripted.admission, caf::exit_reason::user_shutdown);
       caf::anon_send_exit(scripted.sessions(), caf::exit_reason::user_shutdown);
     }
-    scripted = scripted_context(sys, env, runs, admission, std::make_shared<server_catalogue>());
+    configured = std::make_shared<current_catalogue>(std::make_shared<server_catalogue>());
+    scripted = scripted_context(sys, env, runs, admission, configured->get());
+    scripted.configured = configured;
     http_front_end_context context;
     context.env = env;
     context.allowance = allowance;
@@ -266,6 +268,7 @@ struct http_fixture : test_coordinator_fixture<http_config> {
   }
 
   std::shared_ptr<environment> env = test_environment();
+  std::shared_ptr<current_catalogue> configured;
   std::shared_ptr<scripted_runs> runs = std::make_shared<scripted_runs>();
   std::shared_ptr<admission_script> admission = std::make_shared<admission_script>();
   session_context scripted;
