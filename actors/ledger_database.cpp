@@ -205,6 +205,17 @@ ledger_call call_of(statement& row) {
   return result;
 }
 
+/// Hands out rows until that is enough; SQLITE_DONE, or why there are no more.
+template <class Record>
+int visit_rows(statement& rows, Record (*read)(statement&),
+               const std::function<bool(Record)>& visitor) {
+  auto status = rows.step();
+  while (status == SQLITE_ROW) {
+    status = visitor(read(rows)) ? rows.step() : SQLITE_DONE;
+  }
+  return status;
+}
+
 std::string list_of(const std::vector<std::string>& texts) {
   return json(texts).dump(-1, ' ', false, json::error_handler_t::replace);
 }
@@ -360,13 +371,7 @@ expected<void> ledger_database::visit_runs(const ledger_query& query,
                                   "outcome, error FROM runs" +
                                       wanted.sql + " ORDER BY at DESC, rowid DESC LIMIT ?"};
   bind(rows, query, wanted);
-  auto status = rows.step();
-  for (; status == SQLITE_ROW; status = rows.step()) {
-    if (!visitor(run_of(rows))) {
-      return {};
-    }
-  }
-  return status == SQLITE_DONE ? expected<void>{} : failure("read");
+  return visit_rows(rows, run_of, visitor) == SQLITE_DONE ? expected<void>{} : failure("read");
 }
 
 expected<void> ledger_database::visit_calls(const ledger_query& query,
@@ -379,13 +384,7 @@ expected<void> ledger_database::visit_calls(const ledger_query& query,
                                   "outcome, rule FROM calls" +
                                       wanted.sql + " ORDER BY at DESC, id DESC LIMIT ?"};
   bind(rows, query, wanted);
-  auto status = rows.step();
-  for (; status == SQLITE_ROW; status = rows.step()) {
-    if (!visitor(call_of(rows))) {
-      return {};
-    }
-  }
-  return status == SQLITE_DONE ? expected<void>{} : failure("read");
+  return visit_rows(rows, call_of, visitor) == SQLITE_DONE ? expected<void>{} : failure("read");
 }
 
 expected<ledger_page> ledger_database::read(ledger_query query) const {

@@ -211,6 +211,8 @@ struct mcp_session_state {
   void end_questions(const std::string& run, const error& reason);
   void withdraw(const question& which, std::string_view reason);
   void question_due(std::uint64_t serial);
+  std::optional<input_responses> begin_or_come_back(const rpc_message& message,
+                                                    const mcp_request& request);
   void come_back(const rpc_message& message, const mcp_request& request, input_responses back);
   void take_answers(run_in_flight& run, input_responses& back);
   std::optional<rpc_refusal> refuse_return(const std::string& run, std::size_t digest,

@@ -260,6 +260,25 @@ std::optional<rpc_refusal> mcp_session_state::refuse_return(const std::string& r
   return std::nullopt;
 }
 
+/// The answers that come along with a call that is to begin. Nothing: it goes on with a call that
+/// waits for them, or is refused.
+std::optional<input_responses> mcp_session_state::begin_or_come_back(const rpc_message& message,
+                                                                     const mcp_request& request) {
+  if (!request.modern) {
+    return input_responses{};
+  }
+  auto given = read_input_responses(request);
+  if (!given) {
+    refuse(message.id, given.error());
+    return std::nullopt;
+  }
+  if (!given->state.empty()) {
+    come_back(message, request, std::move(*given));
+    return std::nullopt;
+  }
+  return std::move(*given);
+}
+
 void mcp_session_state::come_back(const rpc_message& message, const mcp_request& request,
                                   input_responses back) {
   auto state = states.find(back.state);

@@ -75,18 +75,9 @@ void mcp_session_state::call_tool(const rpc_message& message, const mcp_request&
     refuse(message.id, *refusal);
     return;
   }
-  input_responses back;
-  if (request.modern) {
-    auto given = read_input_responses(request);
-    if (!given) {
-      refuse(message.id, given.error());
-      return;
-    }
-    if (!given->state.empty()) {
-      come_back(message, request, std::move(*given));
-      return;
-    }
-    back = std::move(*given);
+  auto back = begin_or_come_back(message, request);
+  if (!back) {
+    return;
   }
   if (!context.start) {
     reject_call(message, request, run_status::unavailable,
@@ -97,7 +88,7 @@ void mcp_session_state::call_tool(const rpc_message& message, const mcp_request&
   auto call =
       read_python_call(request.find("arguments"), *context.catalogue(), env.config, env.bounds);
   if (call) {
-    start_run(message, request, std::move(*call), std::move(back));
+    start_run(message, request, std::move(*call), std::move(*back));
   } else {
     reject_call(message, request, run_status::validation_error, std::move(call.error()));
   }

@@ -103,18 +103,9 @@ bool mcp_session_state::use_served_resource(const rpc_message& message,
 
 void mcp_session_state::call_served(const rpc_message& message, const mcp_request& request,
                                     std::string name) {
-  input_responses back;
-  if (request.modern) {
-    auto given = read_input_responses(request);
-    if (!given) {
-      refuse(message.id, given.error());
-      return;
-    }
-    if (!given->state.empty()) {
-      come_back(message, request, std::move(*given));
-      return;
-    }
-    back = std::move(*given);
+  auto back = begin_or_come_back(message, request);
+  if (!back) {
+    return;
   }
   run_in_flight run;
   run.request = message.id;
@@ -125,7 +116,7 @@ void mcp_session_state::call_served(const rpc_message& message, const mcp_reques
   run.log_level = request.modern ? request.log_level : log_level;
   run.since = self->clock().now();
   run.what.id = context.env->new_handle();
-  run.early = std::move(back.answers);
+  run.early = std::move(back->answers);
   served_run made;
   made.call.method = message.method;
   made.call.name = std::move(name);
