@@ -192,6 +192,7 @@ struct invocation_state {
 
   // What the ledger gets (invocation_ledger.cpp).
   void note_call(const guest_call& call);
+  void note_sent(const guest_call& call);
   void note_tool(std::uint64_t call, const std::string& server, const std::string& tool,
                  const std::string& rule = {});
   void note_end(std::uint64_t call, std::string_view outcome, std::uint64_t result_bytes = 0);

@@ -355,9 +355,7 @@ void invocation_state::call_tool(link& to, guest_call& call, bool checked) {
 
 /// Everything that has to be asked for has been.
 void invocation_state::send_call(link& to, const std::string& tool, guest_call& call) {
-  if (auto found = noted.find(call.id); found != noted.end()) {
-    found->second.sent = true;
-  }
+  note_sent(call);
   auto serial = context.env->next_serial();
   calls.emplace(call.id, outgoing{&to, tool, to.client, serial});
   // While the server asks the client, the call's clock stands still, too.

@@ -46,8 +46,20 @@ void invocation_state::note_call(const guest_call& call) {
   what.owner = request.owner;
   what.server = call.server;
   what.tool = call.tool;
-  what.arguments = context.ledger.kept(call.arguments);
+  if (ran.calls <= most_noted) {
+    what.arguments = context.ledger.kept(call.arguments);
+  }
   noted.insert_or_assign(call.id, noted_call{std::move(what), self->clock().now()});
+}
+
+/// The call goes to its server.
+void invocation_state::note_sent(const guest_call& call) {
+  if (auto found = noted.find(call.id); found != noted.end()) {
+    found->second.sent = true;
+    if (ran.calls > most_noted) {
+      found->second.what.arguments = context.ledger.kept(call.arguments);
+    }
+  }
 }
 
 /// Names as the server has them, and the rule of policy that has a say.
