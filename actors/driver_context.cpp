@@ -1,8 +1,11 @@
 #include "actors/driver_context.hpp"
 
 #include <array>
+#include <filesystem>
 
 #include <unistd.h>
+
+#include "actors/engine_errors.hpp"
 
 namespace bulkhead {
 
@@ -31,10 +34,27 @@ std::string engine_path(const environment& env, const host_view& host) {
   return own.empty() ? host.system_path : own + ":" + host.system_path;
 }
 
+constexpr auto migration_budget = std::chrono::seconds{30};
+
 } // namespace
 
 task<expected<finished_process>> driver_context::run(std::vector<std::string> argv,
                                                      std::chrono::milliseconds budget) {
+  const std::string program = argv.empty() ? std::string{} : argv.front();
+  auto result = co_await run_once(argv, budget);
+  bool podman = std::filesystem::path{program}.filename().string().starts_with("podman");
+  if (podman && result && result->exit_code != 0 && says_processes_are_lost(result->err)) {
+    env->log->warn("podman has lost its processes, and nothing of it works until: podman system "
+                   "migrate; doing that");
+    std::vector<std::string> migrate = {program, "system", "migrate"};
+    co_await run_once(std::move(migrate), migration_budget);
+    result = co_await run_once(std::move(argv), budget);
+  }
+  co_return result;
+}
+
+task<expected<finished_process>> driver_context::run_once(std::vector<std::string> argv,
+                                                          std::chrono::milliseconds budget) {
   process_spec spec;
   spec.argv = std::move(argv);
   spec.env = engine_environment();

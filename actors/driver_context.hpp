@@ -66,7 +66,8 @@ struct driver_context {
   namespace_holder namespaces;                  ///< none before the first container needs them
   std::map<std::string, file_lock> image_locks; ///< on unpacked images in use, by their names
 
-  /// Runs an engine's command line. Errors: what `run` answers; an exit code isn't one.
+  /// Runs an engine's command line, once more if podman had to be mended first. Errors: what
+  /// `services.run` answers; an exit code isn't one.
   task<expected<finished_process>> run(std::vector<std::string> argv,
                                        std::chrono::milliseconds budget);
   task<void> pause(std::chrono::milliseconds time);
@@ -79,6 +80,10 @@ struct driver_context {
 
   /// Ends processes, also those of sub-uids (through the account's user namespace).
   task<void> kill_processes(const engine_profile& engine, std::vector<pid_t> pids);
+
+private:
+  task<expected<finished_process>> run_once(std::vector<std::string> argv,
+                                            std::chrono::milliseconds budget);
 };
 
 } // namespace bulkhead

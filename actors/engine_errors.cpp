@@ -89,10 +89,18 @@ std::string advice_for(std::string_view err, const host_view& host) {
 std::string engine_complaint(std::string_view err) {
   std::istringstream lines{std::string{err}};
   std::string last;
+  std::string logged;
   std::string complaint;
   for (std::string line; std::getline(lines, line);) {
     std::erase_if(line, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
-    if (line.empty() || line.starts_with("See '") || line.starts_with("time=\"")) {
+    if (line.empty() || line.starts_with("See '")) {
+      continue;
+    }
+    if (line.starts_with("time=\"")) {
+      constexpr std::string_view as_error = "level=error msg=";
+      if (auto at = line.find(as_error); at != std::string::npos) {
+        logged = line.substr(at + as_error.size());
+      }
       continue;
     }
     last = line;
@@ -100,13 +108,18 @@ std::string engine_complaint(std::string_view err) {
       complaint = line;
     }
   }
-  auto result = complaint.empty() ? last : complaint;
+  auto result = !complaint.empty() ? complaint : !last.empty() ? last : logged;
   for (std::string_view prefix : {"Error: ", "docker: ", "Error response from daemon: "}) {
     if (result.starts_with(prefix)) {
       result.erase(0, prefix.size());
     }
   }
   return result.empty() ? "it gave no reason" : shortened(std::move(result), longest_complaint);
+}
+
+bool says_processes_are_lost(std::string_view err) {
+  return err.find("invalid internal status") != std::string_view::npos &&
+         err.find("system migrate") != std::string_view::npos;
 }
 
 error explain_engine_failure(std::string_view action, const engine_profile& engine,

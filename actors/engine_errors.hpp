@@ -11,9 +11,15 @@
 
 namespace bulkhead {
 
-/// The last line of an engine's stderr that says why it failed, without podman's "Error: ". Control
-/// characters are left out and it is cut at 400 bytes.
+/// The last line of an engine's stderr that says why it failed, without podman's "Error: "; a line
+/// of its log only if there is no other. Control characters are left out and it is cut at 400
+/// bytes.
 std::string engine_complaint(std::string_view err);
+
+/// Does podman say that its records name running containers, and none of their processes is left?
+/// It comes when all processes of an account are killed at once and its runtime folder outlives
+/// them. Every command fails then, until podman's own remedy: podman system migrate.
+bool says_processes_are_lost(std::string_view err);
 
 /// Is it one that podman and docker give for their own failures? A program may end with it, too.
 constexpr bool is_engine_exit_code(std::int32_t code) {

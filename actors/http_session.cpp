@@ -162,11 +162,10 @@ void http_session_state::session_lost() {
     return;
   }
   context.session.env->log->error("http: a session was lost to a fault");
-  for (auto& [number, which] : streams) {
-    if (!which.request.empty() && which.now != stream::stage::over) {
-      finish(which, encode_error(which.request, rpc_code::internal_error,
-                                 "the session was lost to a fault of the server's"));
-    }
+  while (!by_request.empty()) {
+    auto& which = streams.at(by_request.begin()->second);
+    finish(which, encode_error(which.request, rpc_code::internal_error,
+                               "the session was lost to a fault of the server's"));
   }
   end();
 }

@@ -94,7 +94,7 @@ void http_session_state::keep(stream& which, kept_event event) {
 
 /// The last message of a request's stream.
 void http_session_state::finish(stream& which, const std::string& message) {
-  bool failed = is_error_response(message);
+  bool failed = which.initializes && is_error_response(message);
   by_request.erase(which.request);
   context.load->requests = by_request.size();
   if (which.now == stream::stage::undecided) {

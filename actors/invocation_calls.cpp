@@ -10,7 +10,7 @@
 #include <fmt/ranges.h>
 
 #include "actors/errors.hpp"
-#include "actors/tool_library.hpp"
+#include "actors/tool_shelf.hpp"
 #include "protocol/tool_documents.hpp"
 #include "protocol/wire.hpp"
 
@@ -59,25 +59,25 @@ void invocation_state::refuse(std::uint64_t call, error reason) {
 }
 
 void invocation_state::take_call(guest_call& call) {
+  if (now != phase::running && now != phase::interrupting) {
+    return;
+  }
+  if (open_calls.contains(call.id)) {
+    // Answering would answer the first call too, and noting it would take the first one's place.
+    if (++calls_repeated <= most_lines) {
+      context.env->log->warn("run {}: two calls with the id {}", request.id, call.id);
+    }
+    return;
+  }
   if (now == phase::interrupting) {
     note_call(call);
     note_end(call.id, to_string(errc::closed));
     self->send(sandbox, refuse_atom::value, call.id, error{errc::closed, "the run is stopped"});
     return;
   }
-  if (now != phase::running) {
-    return;
-  }
   auto most = context.env->bounds.calls_in_flight;
   memory_budget::share share;
   error reason{errc::none, {}};
-  if (open_calls.contains(call.id)) {
-    // Answering would answer the first call too.
-    if (++calls_repeated <= most_lines) {
-      context.env->log->warn("run {}: two calls with the id {}", request.id, call.id);
-    }
-    return;
-  }
   if (open_calls.size() >= most) {
     reason = {errc::limit, fmt::format("more than {} calls at once", most)};
   } else if (!budget->take_for_call(call.arguments.size(), share)) {

@@ -295,9 +295,14 @@ expected<void> ledger_database::settle(access as) {
                             how_.path, format, format_version));
   }
   if (format == 0 && number("SELECT count(*) FROM sqlite_master") > 0) {
-    return fail(errc::denied, fmt::format("\"{}\" is a database, but no ledger; move it away, and "
-                                          "Bulkhead begins a new one",
-                                          how_.path));
+    // Another process may have made it a moment ago, tables and version at once.
+    format = static_cast<decltype(format)>(number("PRAGMA user_version"));
+    if (format == 0) {
+      return fail(errc::denied,
+                  fmt::format("\"{}\" is a database, but no ledger; move it away, and "
+                              "Bulkhead begins a new one",
+                              how_.path));
+    }
   }
   if (as == access::read) {
     return format == 0 ? fail(errc::not_found, fmt::format("the ledger \"{}\" is empty", how_.path))

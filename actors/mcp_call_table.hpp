@@ -152,7 +152,9 @@ public:
   }
 
   /// Nobody waits for the call any more, but the server may work on it until then.
-  void note_abandoned(const upstream_call& call, clock::time_point until) {
+  void note_abandoned(const upstream_call& call, clock::time_point now, clock::time_point until) {
+    // Each keeps what is left of its caller's actor.
+    std::erase_if(abandoned_, [&](const auto& entry) { return entry.second <= now; });
     auto& latest = abandoned_[call.caller.address()];
     latest = std::max(latest, until);
   }

@@ -198,7 +198,10 @@ void mcp_client_state::abandon_call(std::uint64_t id, std::string_view why) {
   const auto& call = *calls.find(id);
   if (call.sent && !call.round && current == phase::ready) {
     write(upstream::encode_cancelled(id, why));
-    calls.note_abandoned(call, now() + entry.call_timeout);
+    if (generation == upstream::era::legacy) {
+      // Modern servers ask in their answers, which tell whose they are.
+      calls.note_abandoned(call, now(), now() + entry.call_timeout);
+    }
   }
 }
 

@@ -5,7 +5,7 @@
 #include <caf/all.hpp>
 #include <fmt/format.h>
 
-#include "protocol/ascii.hpp"
+#include "actors/http_headers.hpp"
 #include "protocol/mcp_client_protocol.hpp"
 #include "protocol/upstream_text.hpp"
 
@@ -24,15 +24,6 @@ constexpr std::size_t free_partial = 64 * kibibyte;
 
 /// A stream that has brought its answer has no reason to live on.
 constexpr auto linger_time = 5s;
-
-std::string header_of(const http_head& head, std::string_view name) {
-  for (const auto& header : head.headers) {
-    if (lower_case(header.name) == name) {
-      return header.value;
-    }
-  }
-  return {};
-}
 
 bool is_success(std::uint32_t status) {
   return status >= 200 && status < 300;
@@ -53,8 +44,8 @@ void mcp_http_link_state::take_head(const http_head& head) {
   }
   auto& each = found->second;
   each.status = head.status;
-  each.kind = upstream::kind_of_body(header_of(head, "content-type"));
-  each.challenge = header_of(head, "www-authenticate");
+  each.kind = upstream::kind_of_body(first_header(head.headers, "content-type"));
+  each.challenge = joined_headers(head.headers, "www-authenticate");
   if (!is_success(head.status)) {
     return;
   }
@@ -62,7 +53,7 @@ void mcp_http_link_state::take_head(const http_head& head) {
     // The server has it: it isn't sent again.
     std::string{}.swap(each.sent.line);
     each.sent.memory.reset();
-    if (auto id = header_of(head, "mcp-session-id");
+    if (auto id = first_header(head.headers, "mcp-session-id");
         each.sent.method == "initialize" && is_session_id(id)) {
       session = std::move(id);
     }

@@ -88,14 +88,15 @@ void mcp_http_link_state::refuse_access(exchange done) {
     token.clear();
     token_known = false;
   }
+  if (done.status == 401 && uses_token() && done.sent.tries == 0 && !done.token.empty()) {
+    self->send(store, refuse_atom::value, std::string{local_owner}, entry.url, done.token);
+  }
   bool waits = done.sent.id == 0 || awaited.contains(done.sent.id);
   if (done.status == 401 && uses_token() && done.sent.tries == 0 && done.what == role::post &&
       waits) {
     // It wasn't carried out, so it may be sent again.
     if (done.token.empty()) {
       done.sent.refusal = std::move(reason);
-    } else {
-      self->send(store, refuse_atom::value, std::string{local_owner}, entry.url, done.token);
     }
     ++done.sent.tries;
     if (done.sent.renews) {

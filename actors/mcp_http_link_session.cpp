@@ -262,14 +262,15 @@ void mcp_http_link_state::events_ended(const exchange& ended, const error& reaso
                  ? reason.message
                  : upstream::describe_status(ended.status, ended.kind, ended.body);
   if (ended.status == 401 || ended.status == 403) {
-    exchange refused;
-    refused.what = role::events;
-    refused.status = ended.status;
-    refused.challenge = ended.challenge;
+    auto carried = ended.token;
     for (auto& each : std::exchange(queue, {})) {
+      exchange refused;
+      refused.what = role::events;
+      refused.status = ended.status;
+      refused.challenge = ended.challenge;
+      refused.token = std::exchange(carried, {}); // it is refused once, whoever waited
       refused.sent.id = each.id;
       refuse_access(std::move(refused));
-      refused.status = ended.status;
     }
     return;
   }

@@ -7,7 +7,6 @@
 
 #include "actors/credential_store.hpp"
 #include "actors/errors.hpp"
-#include "protocol/ascii.hpp"
 
 namespace bulkhead {
 
@@ -63,16 +62,6 @@ oauth_exchange blocking_http::exchange() {
     }
     return oauth_exchange_answer{response->status, response->body};
   };
-}
-
-std::string header_value(const http_response& response, std::string_view name) {
-  std::string result;
-  for (const auto& header : response.headers) {
-    if (lower_case(header.name) == lower_case(name)) {
-      result += (result.empty() ? "" : ", ") + header.value;
-    }
-  }
-  return result;
 }
 
 } // namespace bulkhead

@@ -28,7 +28,4 @@ private:
   bool interrupted_ = false;
 };
 
-/// The values of a header, put together with commas (RFC 9110, 5.2); empty if it isn't there.
-std::string header_value(const http_response& response, std::string_view name);
-
 } // namespace bulkhead

@@ -3,6 +3,7 @@
 #include <caf/all.hpp>
 
 #include "actors/credential_store.hpp"
+#include "actors/http_headers.hpp"
 #include "main/login.hpp"
 #include "protocol/oauth_document.hpp"
 
@@ -26,7 +27,7 @@ expected<std::string> visit(blocking_http& http, const std::string& url) {
   if (!answer) {
     return tl::unexpected{answer.error()};
   }
-  auto place = header_value(*answer, "Location");
+  auto place = joined_headers(answer->headers, "Location");
   auto mark = place.find('?');
   if (!place.starts_with(redirect_uri) || mark == std::string::npos) {
     return fail(errc::malformed, "the authorization endpoint doesn't send its visitor back");

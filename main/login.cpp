@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "actors/credential_store.hpp"
+#include "actors/http_headers.hpp"
 #include "actors/io/redirect_listener.hpp"
 #include "main/blocking_http.hpp"
 #include "main/browser.hpp"
@@ -198,7 +199,7 @@ expected<bearer_challenge> find_challenge(const credential_folder& folder,
   if (!answer) {
     return tl::unexpected{answer.error()};
   }
-  return read_bearer_challenge(header_value(*answer, "WWW-Authenticate"))
+  return read_bearer_challenge(joined_headers(answer->headers, "WWW-Authenticate"))
       .value_or(bearer_challenge{});
 }
 

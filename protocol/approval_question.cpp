@@ -32,7 +32,7 @@ std::string shown(std::string_view text, std::size_t most) {
 /// All arguments by name, so that none hides behind a long one; long values are cut.
 std::string shown_by_name(std::string_view arguments) {
   auto outline = scan_json(arguments, {arguments.size(), most_depth, arguments.size()});
-  if (!outline) {
+  if (!outline || outline->members.empty()) {
     return shown(arguments, longest_arguments);
   }
   std::string text;

@@ -188,7 +188,8 @@ private:
 
   void visit_keyword(const json& schema, const std::string& key, const json& value,
                      schema_resource& home, std::size_t depth) {
-    if (value.is_string()) {
+    // A text where a schema belongs is none, which `visit` tells.
+    if (value.is_string() && !is_among(with_schema, key)) {
       visit_text(schema, key, value.get_ref<const std::string&>(), home);
     } else if (value.is_array() && is_among(with_list, key)) {
       for (const auto& each : value) {

@@ -16,9 +16,10 @@ constexpr std::size_t bytes_a_step = 256;
 
 bool is_multiple(const json& value, const json& of) {
   if (value.is_number_integer() && of.is_number_integer() && of > 0) {
-    return value.is_number_unsigned() && of.is_number_unsigned()
-               ? value.get<std::uint64_t>() % of.get<std::uint64_t>() == 0
-               : value.get<std::int64_t>() % of.get<std::int64_t>() == 0;
+    auto step = of.get<std::uint64_t>();
+    auto number = value.get<std::uint64_t>();
+    // Of a negative number, its distance from zero.
+    return (value.is_number_unsigned() || value >= 0 ? number : 0 - number) % step == 0;
   }
   // What people mean by 0.07 and 0.01, which no double holds exactly.
   auto times = value.get<double>() / of.get<double>();

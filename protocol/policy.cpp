@@ -115,6 +115,10 @@ bool glob_match(std::string_view glob, std::string_view text) {
   return glob.find_first_not_of('*', at_glob) == std::string_view::npos;
 }
 
+bool names_server(std::string_view pattern, std::string_view server) {
+  return names(split(pattern).server, server);
+}
+
 bool names_tool(std::string_view pattern, std::string_view server, std::string_view tool) {
   auto parts = split(pattern);
   return names(parts.server, server) && names(parts.tool, tool);

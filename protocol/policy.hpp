@@ -96,6 +96,9 @@ policy_verdict allows_tool(const policy& rules, std::string_view server, const t
 policy_verdict allows_tool_name(const policy& rules, std::string_view server,
                                 std::string_view tool);
 
+/// Does a pattern, by what it says of servers, name this one?
+bool names_server(std::string_view pattern, std::string_view server);
+
 /// Does a pattern name this tool?
 bool names_tool(std::string_view pattern, std::string_view server, std::string_view tool);
 

@@ -215,9 +215,9 @@ std::vector<policy_finding> check_patterns(const policy& rules,
   std::vector<policy_finding> findings;
   auto check = [&](std::string_view key, const std::string& pattern, const std::string& file,
                    weight how) {
-    auto server = std::string_view(pattern).substr(0, pattern.find('/'));
     if (std::none_of(servers.begin(), servers.end(),
-                     [&](auto name) { return glob_match(server, name); })) {
+                     [&](auto name) { return names_server(pattern, name); })) {
+      auto server = std::string_view(pattern).substr(0, pattern.find('/'));
       findings.push_back(
           {how, file,
            fmt::format("policy.{}: \"{}\" matches no configured server{}", key, shown_name(pattern),

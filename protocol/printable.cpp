@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "protocol/utf8.hpp"
+
 namespace bulkhead {
 
 namespace {
@@ -59,10 +61,7 @@ std::string printable(std::string_view text) {
 
 std::string shortened(std::string text, std::size_t most) {
   if (text.size() > most) {
-    text.resize(most);
-    while (!text.empty() && (static_cast<unsigned char>(text.back()) & 0x80) != 0) {
-      text.pop_back();
-    }
+    text.resize(trim_split_end(std::string_view{text}.substr(0, most)).size());
     text += "…";
   }
   return text;

@@ -65,6 +65,11 @@ image_id() { "$runtime" image inspect --format '{{.Id}}' "$tag" 2>/dev/null || t
 image_label() { "$runtime" image inspect --format "{{index .Config.Labels \"$1\"}}" "$tag" 2>/dev/null || true; }
 
 # The store is asked before anything is built: its failures are the commonest ones.
+reason=$("$runtime" version 2>&1 >/dev/null) || case $reason in
+  *'invalid internal status'*)
+    say "podman has lost its processes; mending that with: podman system migrate"
+    podman system migrate >&2 || true ;;
+esac
 reason=$("$runtime" version 2>&1 >/dev/null) || die "$runtime doesn't work for $(id -un): $(printf '%s' "$reason" | tail -3)"
 if [ "$runtime" = podman ] && [ "$(podman info --format '{{.Store.GraphDriverName}}' 2>/dev/null)" = vfs ]; then
   say "warning: this store uses the driver vfs, which copies the whole image for every container; write"

@@ -152,6 +152,8 @@ CAF_TEST(a_complaint_is_the_line_that_tells_why) {
       engine_complaint("docker: Error response from daemon: no.\nSee 'docker run --help'.\n"),
       "no.");
   CAF_CHECK_EQUAL(engine_complaint("Traceback\nValueError: x\x1b[31m\n"), "ValueError: x[31m");
+  CAF_CHECK_EQUAL(engine_complaint("time=\"x\" level=error msg=\"no such process\"\n"),
+                  "\"no such process\"");
   CAF_CHECK_EQUAL(engine_complaint(""), "it gave no reason");
   CAF_CHECK(engine_complaint(std::string(10'000, 'x')).size() < 450);
 }

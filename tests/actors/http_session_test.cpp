@@ -242,4 +242,22 @@ CAF_TEST(a session that nobody uses ends and one with a reader does not ) {
   CAF_CHECK(state().all.empty());
 }
 
+CAF_TEST(requests_that_are_not_yet_streams_are_answered_when_the_session_is_lost) {
+  open();
+  revision = "2025-06-18";
+  auto one = call(1, false);
+  auto other = call(2, false);
+  auto streaming = call(3);
+  using pointer = http_transport_actor::stateful_pointer<http_session_state>;
+  auto transport = state().sessions.at(session).actor;
+  auto inner = deref<std::remove_pointer_t<pointer>>(transport).state.session;
+  caf::anon_send_exit(inner, caf::exit_reason::kill);
+  consume_messages();
+  for (const auto& each : {one, other}) {
+    CAF_CHECK(each->body()["error"]["code"] == -32603);
+  }
+  CAF_CHECK(streaming->events().back()["error"]["code"] == -32603);
+  CAF_CHECK(legacy(4, "ping")->whole.status == 404u);
+}
+
 CAF_TEST_FIXTURE_SCOPE_END()

@@ -135,6 +135,43 @@ CAF_TEST(so_are_calls_that_came_to_nothing) {
   CAF_CHECK_EQUAL(runs[0].calls, 7u);
 }
 
+CAF_TEST(a_call_that_its_server_gets_is_noted_however_many_were_refused) {
+  start_code();
+  for (std::uint64_t id = 1; id <= 10'500; ++id) {
+    call(id, "files", "delete-all");
+    if (id % 1000 == 0) {
+      pass(300ms); // the ledger takes what has come
+    }
+  }
+  files->call.answer = R"({"content":[]})";
+  call(20'000, "files", "read-file", R"({"path":"a"})");
+  tell(guest_done{"run-7", 0, {}, {}, {}});
+  auto calls = read(true).calls;
+  CAF_REQUIRE(!calls.empty());
+  CAF_CHECK(calls[0].tool == "read-file");
+  CAF_CHECK(calls[0].arguments.bytes == 12u);
+  CAF_CHECK(!calls[0].arguments.sha256.empty());
+  CAF_CHECK(read(false).runs[0].calls == 10'501u);
+}
+
+CAF_TEST(an_open_call_keeps_its_record_whatever_has_the_same_id) {
+  request.session = session_lease{"handle", 3, {"files"}, {}};
+  start_code();
+  files->call.held = true;
+  call(1, "files", "read-file", R"({"path":"a"})");
+  pass(30s); // its time is up, and the code is told to stop
+  call(1, "files", "delete-all");
+  call(2, "files", "read-file");
+  guest_done done{"run-7", 130, {}, {}, {}};
+  tell(done);
+  CAF_CHECK(outcomes().size() == 2u);
+  auto calls = read(true).calls;
+  CAF_CHECK(std::all_of(calls.begin(), calls.end(),
+                        [](const auto& each) { return each.tool == "read-file"; }));
+  CAF_CHECK(std::any_of(calls.begin(), calls.end(),
+                        [](const auto& each) { return each.arguments.bytes == 12; }));
+}
+
 CAF_TEST(texts_are_kept_on_request_and_within_a_bound) {
   keep(ledger_mode::full);
   start_code();

@@ -126,6 +126,19 @@ CAF_TEST(rights_that_do_not_suffice_are_told) {
   CAF_CHECK_EQUAL(web->of("tools/call").back().header("Authorization"), "Bearer token-8");
 }
 
+CAF_TEST(a_token_that_the_stream_of_events_is_refused_with_is_renewed_for_the_next_call) {
+  entry.transport = server_transport::sse;
+  handlers["GET"] = [](const web_exchange& exchange) {
+    exchange.answer(401, "", "", {{"WWW-Authenticate", "Basic"}, {"WWW-Authenticate", "Bearer"}});
+  };
+  make_client();
+  CAF_CHECK(tells(call("echo")->failure, errc::denied, {"401", "bulkhead login srv"}));
+  CAF_CHECK(tokens->refused == std::vector<std::string>{"token-1"});
+  CAF_CHECK(tokens->challenges.back() == "Basic, Bearer");
+  call("echo");
+  CAF_CHECK(web->with("GET").back().header("Authorization") == "Bearer token-2");
+}
+
 CAF_TEST(a_store_that_has_no_use_for_its_token_any_more_fails_the_request) {
   tokens->failure = error{errc::denied, "the login has expired; run: bulkhead login srv"};
   make_client();

@@ -307,6 +307,22 @@ CAF_TEST(errors_are_not_kept) {
   CAF_CHECK(!std::filesystem::exists(env.home + "/.cache/bulkhead/probe.json"));
 }
 
+CAF_TEST(podman_that_lost_its_processes_is_mended) {
+  engine.processes_lost = true;
+  make_driver();
+  CAF_REQUIRE(ensure().value);
+  CAF_CHECK(!engine.processes_lost);
+}
+
+CAF_TEST(podman_that_cannot_be_mended_is_asked_once_more_only) {
+  engine.failing["system migrate"] = {125, "Error: no\n"};
+  engine.failing["image inspect"] = {1, "level=error msg=\"invalid internal status, try resetting "
+                                        "the pause process with \\\"podman system migrate\\\"\"\n"};
+  make_driver();
+  CAF_CHECK(mentions(ensure().failure.message, "invalid internal status"));
+  CAF_CHECK_EQUAL(script->count("image inspect"), 2u);
+}
+
 CAF_TEST(the_engine_gets_a_minimal_environment) {
   variables["HTTP_PROXY"] = "http://user:secret@proxy";
   variables["NOTIFY_SOCKET"] = "/run/notify";

@@ -98,7 +98,9 @@ TEST(json_schema, references_lead_nowhere_else) {
 }
 
 TEST(json_schema, no_schema) {
-  for (const char* text : {"", "7", R"({"properties":{"a":"string"}})", "{", R"({"not":[]})"}) {
+  for (const char* text :
+       {"", "7", R"({"properties":{"a":"string"}})", "{", R"({"not":[]})", R"({"not":"x"})",
+        R"({"type":"object","unevaluatedProperties":"false"})"}) {
     auto compiled = json_schema::compile(text);
     ASSERT_FALSE(compiled) << text;
     EXPECT_EQ(compiled.error().code, errc::malformed) << text;
@@ -115,7 +117,7 @@ TEST(json_schema, no_schema) {
 
 TEST(json_schema, keywords_of_wrong_types_are_not_checked) {
   const char* schema = R"({"type":5,"enum":1,"required":"a","allOf":{"a":{"not":{}}},"anyOf":3,
-    "minimum":"x","maxLength":[],"pattern":7,"items":"x","properties":[],"dependencies":4,
+    "minimum":"x","maxLength":[],"pattern":7,"properties":[],"dependencies":4,
     "dependentRequired":{"a":7},"patternProperties":[1],"uniqueItems":"yes","maxItems":null})";
   for (const char* value : {R"({"a":1})", "5", R"("text")", "[1,1]", "null"}) {
     EXPECT_EQ(check(schema, value).what, kind::fits) << value << check(schema, value).text;
@@ -159,6 +161,10 @@ TEST(json_schema, numbers_that_no_double_holds) {
   EXPECT_EQ(check(R"({"multipleOf":0.01})", "4.35").what, kind::fits);
   EXPECT_EQ(check(R"({"multipleOf":0.01})", "4.355").what, kind::misfits);
   EXPECT_EQ(check(R"({"multipleOf":0})", "4").what, kind::misfits);
+  EXPECT_EQ(check(R"({"multipleOf":18446744073709551615})", "-9223372036854775808").what,
+            kind::misfits);
+  EXPECT_EQ(check(R"({"multipleOf":3})", "-9").what, kind::fits);
+  EXPECT_EQ(check(R"({"multipleOf":3})", "-8").what, kind::misfits);
 }
 
 TEST(json_schema, what_servers_wrote_before_2020_12) {

@@ -115,6 +115,12 @@ TEST(policy_reader, patterns_for_no_server_are_told) {
   EXPECT_EQ(told.find("policy.confirm"), std::string::npos) << "it speaks of every server";
 }
 
+TEST(policy_reader, a_pattern_may_name_a_server_as_code_does) {
+  policy rules;
+  rules.deny = {"my_server/x", "my-server/y"};
+  EXPECT_TRUE(check_patterns(rules, {"my-server"}).empty());
+}
+
 TEST(policy_reader, rules_outside_of_a_policy_close) {
   for (const auto* key : {"readOnly", "confirm", "limits", "callsPerRun", "read-only"}) {
     auto catalogue = read_server_config({{"/p.json", fmt::format(R"({{"{}":true}})", key)}},

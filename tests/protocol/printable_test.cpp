@@ -14,6 +14,7 @@ TEST(printable, what_drives_a_terminal_is_written_out) {
   EXPECT_EQ(printable("\xC2\x9B\x32J"), "\\u009b2J");
   EXPECT_EQ(printable("\u202Ea\u2066\u2069\u200E\u200F\u202A"),
             "\\u202ea\\u2066\\u2069\\u200e\\u200f\\u202a");
+  EXPECT_EQ(printable("\u2028\u2029\u200B\u2060\u2064"), "\\u2028\\u2029\\u200b\\u2060\\u2064");
 }
 
 TEST(printable, the_rest_stays) {
@@ -28,6 +29,13 @@ TEST(printable, json_keeps_its_meaning) {
   auto text = printable(value.dump());
   EXPECT_EQ(nlohmann::json::parse(text), value);
   EXPECT_EQ(text.find("\u202E"), std::string::npos);
+}
+
+TEST(shortened, ends_between_characters_of_any_script) {
+  EXPECT_EQ(shortened("plain text", 5), "plain…");
+  EXPECT_EQ(shortened("привет", 6), "при…");
+  EXPECT_EQ(shortened("привет", 7), "при…");
+  EXPECT_EQ(shortened("漢字", 6), "漢字");
 }
 
 } // namespace

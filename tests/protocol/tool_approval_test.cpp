@@ -90,6 +90,9 @@ TEST(approval_question, no_argument_hides_behind_a_long_one) {
                   .get<std::string>();
   EXPECT_NE(text.find("path: \"/etc\""), std::string::npos) << text;
   EXPECT_LT(text.size(), 1'000U);
+  auto blank = json::parse(
+      approval_question("github", "rm", "{" + std::string(3000, ' ') + "}", "rule", false));
+  EXPECT_NE(blank.at("message").get<std::string>().find("3002 bytes"), std::string::npos);
   // Nor behind many.
   json many;
   for (int i = 0; i < 100; ++i) {

@@ -54,6 +54,18 @@ expected<finished_process> fake_engine::command(command_script& script, const pr
   auto program = fs::path{spec.argv[0]}.filename().string();
   std::vector<std::string> words{spec.argv.begin() + 1, spec.argv.end()};
   auto line = fmt::format("{}", fmt::join(words, " "));
+  if (program == "podman" && processes_lost) {
+    if (line == "system migrate") {
+      processes_lost = false;
+      return finished_process{};
+    }
+    return finished_process{
+        1,
+        {},
+        "time=\"x\" level=error msg=\"invalid internal status, try resetting the pause "
+        "process with \\\"podman system migrate\\\": could not find any running process: "
+        "no such process\"\n"};
+  }
   for (const auto& [start, how] : failing) {
     if (line.starts_with(start)) {
       return finished_process{how.code, {}, how.err};

@@ -50,7 +50,8 @@ public:
   nlohmann::json facts;                    ///< the probe's answer to "facts"
   std::uint64_t threads = 62;              ///< that the pids limit lets it start
   bool survives_memory = false;
-  int failing_removals = 0; ///< so many `rm` fail before one works
+  bool processes_lost = false; ///< every command of podman fails until `system migrate`
+  int failing_removals = 0;    ///< so many `rm` fail before one works
   bool hanging_removals = false;
   bool oom_killed = false; ///< docker's OOMKilled
   std::string oci_list = "null";
