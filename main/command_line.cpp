@@ -205,6 +205,15 @@ CLI::App* add_build(CLI::App& image, command_line& result) {
   return build;
 }
 
+CLI::App* add_serve(CLI::App& app, command_line& result) {
+  auto* serve = app.add_subcommand("serve", "Serve MCP over HTTP, for one or several tenants");
+  serve->add_option("--config", result.serve_config,
+                    "The tenants' file; by default STATE_DIR/bulkhead.toml, and without it one "
+                    "tenant, whose token is printed");
+  serve->add_option("--listen", result.listen, "HOST:PORT; by default 127.0.0.1:8765");
+  return serve;
+}
+
 /// For tests: not in the help.
 CLI::App* add_conformance_server(CLI::App& app, command_line& result) {
   using access = command_line::http_access;
@@ -228,6 +237,7 @@ command_line parse_command_line(int argc, char** argv, int out) {
                  "The account that Bulkhead becomes when root starts it")
       ->capture_default_str();
 
+  auto* serve = add_serve(app, result);
   auto* run = add_run(app, result);
   auto* doctor =
       app.add_subcommand("doctor", "Show what is enforced here, constraint by constraint");
@@ -260,7 +270,8 @@ command_line parse_command_line(int argc, char** argv, int out) {
   conformance_client->add_option("url", result.server)->required();
 
   // A command's help takes its parent's footer otherwise.
-  for (auto* command : {run, doctor, servers, ledger, approve, login, logout, image, build}) {
+  for (auto* command :
+       {serve, run, doctor, servers, ledger, approve, login, logout, image, build}) {
     command->footer("");
   }
   import->footer(import_help);
@@ -276,6 +287,7 @@ command_line parse_command_line(int argc, char** argv, int out) {
   }
   using verb = command_line::verb;
   const std::pair<const CLI::App*, verb> commands[] = {
+      {serve, verb::serve},
       {run, verb::run},
       {doctor, verb::doctor},
       {servers, verb::servers},

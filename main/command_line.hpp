@@ -14,6 +14,7 @@ namespace bulkhead {
 struct command_line {
   enum class verb {
     stdio,
+    serve,
     run,
     doctor,
     servers,
@@ -27,6 +28,10 @@ struct command_line {
     conformance_client,
   };
   verb what = verb::stdio;
+
+  // serve
+  std::string serve_config; ///< a path; empty: STATE_DIR/bulkhead.toml, if it is there
+  std::string listen;       ///< HOST:PORT, in place of what the configuration says
 
   // run, servers import
   std::string file; ///< a path, or "-" for standard input
