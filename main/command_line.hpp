@@ -24,6 +24,10 @@ struct command_line {
     login,
     logout,
     image_build,
+    token_new,
+    token_list,
+    token_revoke,
+    token_rotate,
     conformance_server,
     conformance_client,
   };
@@ -74,6 +78,14 @@ struct command_line {
   std::string tool; ///< SERVER/TOOL
   bool list = false;
   bool revoke = false;
+
+  // token
+  std::string serve_config; ///< the path of bulkhead.toml, absolute; empty: where it usually is
+  std::string tenant;
+  std::string token_id;
+  std::string expires; ///< as it was typed
+  std::string grace;   ///< as it was typed
+  bool add_tenant = false;
 
   // doctor, servers, run, ledger
   bool json = false;

@@ -57,6 +57,11 @@ int log_in_to_server(application& app, stop_signal& stop, const command_line& li
 /// `logout`: forgets them, and has the authorization server forget them.
 int log_out_of_server(application& app, stop_signal& stop, const command_line& line, int out);
 
+/// `token new|list|revoke|rotate`: changes the file alone; nothing is started. 0 when it is done; 2
+/// for a call that can't be meant, else 1. A token that couldn't be stored is printed all the same,
+/// with what to write by hand.
+int run_token(const command_line& line, const settings& config, const account& who, int out);
+
 /// `image build`: becomes the builder; comes back only with an error. Its scripts go to a folder
 /// below `runtime_dir`.
 int build_image(const command_line& line, const settings& config, const std::string& runtime_dir);

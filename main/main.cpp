@@ -150,6 +150,10 @@ int run_command(const command_line& line, const settings& config, const account&
   if (line.what == verb::approve && (line.list || line.revoke)) {
     return show_approvals(line, config, fds.out);
   }
+  if (line.what == verb::token_new || line.what == verb::token_list ||
+      line.what == verb::token_revoke || line.what == verb::token_rotate) {
+    return run_token(line, config, who, fds.out);
+  }
   if (line.what == verb::servers_import) {
     return import_servers(*early.import, line, config, who, own_executable(), fds.in, fds.out);
   }
