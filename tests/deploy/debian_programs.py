@@ -16,13 +16,13 @@ def apt_get(folder, *arguments):
                           text=True, env={**os.environ, "PATH": SYSTEM_PATH, "LC_ALL": "C"}, timeout=patience(120))
 
 
-def program(package, path):
-    """The program `path` of a package: the machine's own if it is installed, else unpacked."""
-    if os.access(path, os.X_OK):
+def program(package, path, wanted=os.X_OK):
+    """The program (or file) `path` of a package: the machine's own if it is installed, else unpacked."""
+    if os.access(path, wanted):
         return path
     folder = os.path.join(os.path.dirname(BINARY), "debian-programs", package)
     found = os.path.join(folder, path.lstrip("/"))
-    if os.access(found, os.X_OK):
+    if os.access(found, wanted):
         return found
     shutil.rmtree(folder, ignore_errors=True)
     os.makedirs(folder)
@@ -36,6 +36,6 @@ def program(package, path):
     for archive in glob.glob(os.path.join(folder, "*.deb")):
         subprocess.run(["dpkg-deb", "-x", archive, folder], check=True, timeout=patience(60))
         os.remove(archive)
-    if not os.access(found, os.X_OK):
+    if not os.access(found, wanted):
         raise AssertionError(f"the package {package} has no {path}")
     return found
