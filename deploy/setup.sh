@@ -91,8 +91,9 @@ install_packages() {
   local wanted=$runtime_packages missing=() p
   [ -n "$run_only" ] || wanted="$build_packages $wanted"
   if [ -n "$with_tests" ]; then
-    # The last two are the JSON Schema test suite: of draft 7, and of 2020-12 too.
-    wanted="$wanted clang-format clang-tidy runsc json-schema-test-suite libtest-json-schema-acceptance-perl"
+    # The last two of the first line are the JSON Schema test suite: of draft 7, and of 2020-12 too.
+    wanted="$wanted clang-format clang-tidy runsc json-schema-test-suite libtest-json-schema-acceptance-perl
+      systemd openssl"
     # Node comes from elsewhere on many machines, and then npm with it.
     node_there || wanted="$wanted nodejs npm"
   fi
