@@ -13,8 +13,8 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http/parser.hpp>
-#include <boost/beast/http/string_body.hpp>
 
+#include "actors/io/growing_body.hpp"
 #include "actors/io/http_listener.hpp"
 #include "actors/io/http_stream.hpp"
 
@@ -135,7 +135,7 @@ private:
   boost::asio::steady_timer write_timer_; ///< for what it is to take
   std::array<char, read_step> incoming_;  ///< what is being read
   boost::beast::flat_buffer buffer_;      ///< what has come and wasn't taken
-  std::optional<boost::beast::http::request_parser<boost::beast::http::string_body>> parser_;
+  std::optional<boost::beast::http::request_parser<growing_body>> parser_;
   stage now_ = stage::keys;
   bool reading_ = false;
   bool keep_alive_ = true;

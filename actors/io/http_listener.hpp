@@ -19,9 +19,9 @@ namespace bulkhead::io {
 
 /// What a client may cost before it is refused or given up.
 struct http_bounds {
-  std::size_t connections = 256;
+  std::size_t connections = 512;
   /// Of one address (of IPv6: its first 64 bits, which one client has for itself).
-  std::size_t connections_per_address = 64;
+  std::size_t connections_per_address = 256;
   /// Are loopback's addresses held to it, too? A proxy on this machine, through which all come, has
   /// one of them.
   bool counts_loopback = false;

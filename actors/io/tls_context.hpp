@@ -1,21 +1,15 @@
 #pragma once
 
 #include <memory>
-#include <string>
 
 #include "protocol/error.hpp"
+#include "protocol/tls_files.hpp"
 
 namespace boost::asio::ssl {
 class context;
 }
 
 namespace bulkhead::io {
-
-/// Where a server's certificate is, in PEM.
-struct tls_files {
-  std::string certificate; ///< its own first, then those between it and the root
-  std::string key;         ///< not encrypted
-};
 
 /// What all connections of a server that speak TLS have in common.
 using tls_context_ptr = std::shared_ptr<boost::asio::ssl::context>;

@@ -18,9 +18,9 @@ namespace bulkhead::testing {
 class certificates {
 public:
   /// `serial` tells one from another; it ends in `days`, and has ended if that is negative.
-  io::tls_files make(int serial, int days = 2) {
+  tls_files make(int serial, int days = 2) {
     auto name = folder_ / std::to_string(serial);
-    io::tls_files files{name + ".crt", name + ".key"};
+    tls_files files{name + ".crt", name + ".key"};
     std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> key{EVP_EC_gen("P-256"), EVP_PKEY_free};
     std::unique_ptr<X509, decltype(&X509_free)> made{X509_new(), X509_free};
     X509_set_version(made.get(), X509_VERSION_3);
@@ -47,7 +47,7 @@ public:
   }
 
   /// The same with a key that a password protects.
-  static io::tls_files encrypted(const io::tls_files& files) {
+  static tls_files encrypted(const tls_files& files) {
     return {files.certificate, files.key + ".encrypted"};
   }
 

@@ -20,7 +20,7 @@ struct http_listener_tls : listening {
   }
 
   certificates made;
-  io::tls_files first = made.make(1);
+  tls_files first = made.make(1);
 };
 
 TEST_F(http_listener_tls, requests_and_answers_go_through_it) {
@@ -192,7 +192,7 @@ TEST_F(http_listener_tls, a_bad_certificate_changes_nothing_and_says_why) {
   auto ended = made.make(3, -1);
   auto nonsense = made.nonsense();
   struct bad {
-    io::tls_files files;
+    tls_files files;
     std::string file;
     std::string reason;
   };
