@@ -209,7 +209,7 @@ void http_server::wait() {
 
 /// What runs may come to its end; another signal cuts that short.
 void http_server::drain() {
-  listener_->close({});
+  listener_->close(drain_time + front_end_stop_budget, {});
   auto until = std::chrono::steady_clock::now() + drain_time;
   while (tenants_.runs() > 0 && std::chrono::steady_clock::now() < until && !process_.failed() &&
          !stop_.wait(50ms)) {
