@@ -77,7 +77,7 @@ environment_ptr make_environment(const account& who, const settings& config,
   env->wall_clock = [] { return std::chrono::system_clock::now(); };
   env->budget =
       std::make_shared<memory_budget>(env->bounds.memory_budget, env->bounds.memory_budget / 4);
-  env->log = make_logger(config.log);
+  env->log = make_logger(config.log, config.log_as);
   return env;
 }
 

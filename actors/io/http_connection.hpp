@@ -24,6 +24,7 @@ struct http_service {
   http_bounds bounds;
   std::shared_ptr<memory_budget> budget;
   http_request_handler handle;
+  std::function<void(std::uint32_t status)> answered; ///< null: nobody is told
   bool closing = false; ///< a connection ends with the answer that it is at
 };
 

@@ -165,6 +165,9 @@ void http_connection::when_gone(std::uint64_t exchange, std::function<void()> to
 }
 
 void http_connection::send_head(const outgoing_answer& head, std::optional<std::size_t> length) {
+  if (service_->answered) {
+    service_->answered(head.status);
+  }
   http::response<http::empty_body> message{static_cast<http::status>(head.status),
                                            old_client_ ? 10U : 11U};
   for (const auto& field : head.fields) {

@@ -32,6 +32,7 @@ public:
     service_->bounds = options.bounds;
     service_->budget = std::move(options.budget);
     service_->handle = std::move(handle);
+    service_->answered = std::move(options.answered);
   }
 
   expected<void> listen(const std::string& address, std::uint16_t port) {
