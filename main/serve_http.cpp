@@ -34,7 +34,8 @@ constexpr const char* first_words =
     "Bulkhead serves MCP at {0} for one tenant with the token above; it holds until this ends.\n"
     "Try it: claude mcp add --transport http bulkhead {0} --header \"Authorization: Bearer "
     "TOKEN\"\n"
-    "For several tenants, with tokens that last: bulkhead token new NAME, then start it again.\n";
+    "For several tenants, with tokens that last: bulkhead token new NAME --add-tenant, then start "
+    "it again.\n";
 
 class http_server {
 public:
@@ -55,7 +56,8 @@ private:
   }
 
   bool is_configured() const {
-    return !line_.serve_config.empty() || std::filesystem::exists(path_);
+    return !line_.serve_config.empty() || environment_variable("MCP_BRIDGE_SERVE_CONFIG") ||
+           std::filesystem::exists(path_);
   }
   tl::expected<serve_config, std::vector<error>> read() const {
     return load_serve_file(path_, base_, who_);
