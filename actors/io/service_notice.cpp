@@ -103,13 +103,15 @@ service_watchdog::service_watchdog(io_thread& io, microseconds time, question as
       sign_{std::move(sign)} {}
 
 void service_watchdog::stop() {
-  boost::asio::post(context_, [self = shared_from_this()] {
-    self->stopped_ = true;
-    self->timer_.cancel();
-  });
+  {
+    std::lock_guard guard{stopping_};
+    stopped_ = true;
+  }
+  boost::asio::post(context_, [self = shared_from_this()] { self->timer_.cancel(); });
 }
 
 void service_watchdog::look() {
+  std::lock_guard guard{stopping_};
   if (stopped_) {
     return;
   }
@@ -129,6 +131,7 @@ void service_watchdog::look() {
 
 void service_watchdog::answered() {
   waits_ = false;
+  std::lock_guard guard{stopping_};
   if (!stopped_) {
     sign_();
   }

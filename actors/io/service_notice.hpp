@@ -3,6 +3,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -56,7 +57,7 @@ public:
   /// Asks at once, and then three times within `time`; `sign` is called on the I/O thread.
   static std::shared_ptr<service_watchdog> start(io_thread& io, std::chrono::microseconds time,
                                                  question ask, std::function<void()> sign);
-  /// Gives no more signs. Thread-safe.
+  /// Asks no more, and gives no more signs, once it returns. Thread-safe.
   void stop();
 
   service_watchdog(io_thread& io, std::chrono::microseconds time, question ask,
@@ -72,6 +73,7 @@ private:
   question ask_;
   std::function<void()> sign_;
   bool waits_ = false;
+  std::mutex stopping_; ///< held while asking and giving signs
   bool stopped_ = false;
 };
 

@@ -1,3 +1,4 @@
+#include "actors/io/listening_socket.hpp"
 #include "tests/io/http_client_support.hpp"
 
 namespace bulkhead {
@@ -159,6 +160,17 @@ TEST_F(http_listener_bounds, who_was_turned_away_keeps_nobody_out) {
     EXPECT_TRUE(said.empty() || has_status(said, 503)) << said;
   }
   EXPECT_FALSE(busy.closed());
+}
+
+TEST(client_network, is_what_one_client_has_for_itself) {
+  auto network = [](const char* address) {
+    return io::client_network(boost::asio::ip::make_address(address));
+  };
+  EXPECT_EQ(network("192.0.2.1"), "192.0.2.1");
+  EXPECT_NE(network("192.0.2.1"), network("192.0.2.2"));
+  EXPECT_EQ(network("::ffff:192.0.2.1"), "192.0.2.1");
+  EXPECT_EQ(network("2001:db8:0:1::1"), network("2001:db8:0:1:ffff::2"));
+  EXPECT_NE(network("2001:db8:0:1::1"), network("2001:db8:0:2::1"));
 }
 
 TEST_F(http_listener_bounds, slow_clients_are_given_up_at_each_stage) {
