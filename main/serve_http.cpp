@@ -52,10 +52,9 @@ class http_server {
 public:
   http_server(const command_line& line, const settings& config, const account& who,
               std::string runtime_dir, service_link link)
-      : line_{line}, base_{base_of(config)}, who_{who},
-        runtime_dir_{std::move(runtime_dir)}, sockets_{std::move(sockets)}, process_{config, stop_},
-        tenants_{process_, who, base_, runtime_dir_}, path_{serve_file_path(line.serve_config,
-                                                                            config)} {}
+      : line_{line}, base_{base_of(config)}, who_{who}, runtime_dir_{std::move(runtime_dir)},
+        process_{config, stop_}, tenants_{process_, who, base_, runtime_dir_},
+        link_{std::move(link)}, path_{serve_file_path(line.serve_config, config)} {}
 
   int run(int out);
 
