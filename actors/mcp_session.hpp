@@ -195,6 +195,7 @@ struct mcp_session_state {
   void wrote(const std::string& run, const std::string& text);
   void log_end(const run_in_flight& run, const run_answer& answer);
   void note_unfinished(const run_in_flight& run, const run_answer& answer);
+  void tell_end(const run_in_flight& run, run_status status) const;
   void cancel_run(std::map<std::string, run_in_flight>::iterator run);
   void tick();
   void schedule_tick();

@@ -256,7 +256,7 @@ void mcp_session_state::failed(const std::string& id, run_status status, error r
                                        self->clock().now() - found->second.since)
                                        .count());
     note_unfinished(found->second, answer);
-    found->second.what.watch->ended(status, self->clock().now() - found->second.since);
+    tell_end(found->second, status);
   }
   finished(id, answer);
 }
@@ -380,6 +380,13 @@ void mcp_session_state::log_end(const run_in_flight& run, const run_answer& answ
   write_for(run.request, encode_notification("notifications/message", log_params(severity, data)));
 }
 
+/// Something served besides isn't watched.
+void mcp_session_state::tell_end(const run_in_flight& run, run_status status) const {
+  if (run.what.watch) {
+    run.what.watch->ended(status, self->clock().now() - run.since);
+  }
+}
+
 void mcp_session_state::cancel_run(std::map<std::string, run_in_flight>::iterator found) {
   auto& run = found->second;
   end_questions(found->first, {errc::cancelled, "the client cancelled the run"});
@@ -388,7 +395,7 @@ void mcp_session_state::cancel_run(std::map<std::string, run_in_flight>::iterato
   states.erase(run.state);
   if (run.now == run_in_flight::stage::queued) {
     note_unfinished(run, answer_of(run_status::cancelled, {errc::cancelled, {}}));
-    run.what.watch->ended(run_status::cancelled, self->clock().now() - run.since);
+    tell_end(run, run_status::cancelled);
     leave_session(run);
     runs.erase(found);
     return;

@@ -67,7 +67,10 @@ environment_ptr make_environment(const shared_process& process, const engine_opt
   env->wall_clock = [] { return std::chrono::system_clock::now(); };
   env->budget = options.budget ? options.budget : process.budget();
   env->log =
-      options.tenant.empty() ? process.log() : process.log()->clone("bulkhead/" + options.tenant);
+      options.tenant.empty() ? process.log() : logger_of_tenant(*process.log(), options.tenant);
+  if (process.board()) {
+    env->activity = process.board()->tenant(options.owner());
+  }
   return env;
 }
 
