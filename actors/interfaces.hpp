@@ -425,10 +425,11 @@ using approval_store_actor = caf::typed_actor<
     /// Approves of it.
     caf::replies_to<save_atom, tool_identity>::with<caf::ok_atom>>;
 
-/// Bounds how many runs go on at once.
+/// Bounds how many runs go on at once, of each tenant and of all together.
 using admission_actor = caf::typed_actor<
-    /// A ticket for one run; waits in a bounded queue until the deadline. Fails with overloaded.
-    caf::replies_to<admit_atom, deadline>::with<std::uint64_t>,
+    /// A ticket for one run of a tenant; waits in the tenant's bounded queue until the deadline.
+    /// Fails with overloaded.
+    caf::replies_to<admit_atom, std::string, deadline>::with<std::uint64_t>,
     /// Gives the ticket back; also done when its holder dies.
     caf::reacts_to<release_atom, std::uint64_t>>;
 

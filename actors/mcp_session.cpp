@@ -318,7 +318,7 @@ mcp_session_impl_actor::behavior_type
 mcp_session(mcp_session_impl_actor::stateful_pointer<mcp_session_state> self,
             session_context context, front_end_actor out) {
   auto& state = self->state;
-  state.tool = run_python_definition(context.env->config);
+  state.tool = run_python_definition(*context.env->config);
   state.context = std::move(context);
   state.out = std::move(out);
   if (state.context.served) {

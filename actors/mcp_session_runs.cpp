@@ -86,7 +86,7 @@ void mcp_session_state::call_tool(const rpc_message& message, const mcp_request&
   }
   const auto& env = *context.env;
   auto call =
-      read_python_call(request.find("arguments"), *context.catalogue(), env.config, env.bounds);
+      read_python_call(request.find("arguments"), *context.catalogue(), *env.config, env.bounds);
   if (call) {
     start_run(message, request, std::move(*call), std::move(*back));
   } else {
@@ -98,7 +98,7 @@ void mcp_session_state::call_tool(const rpc_message& message, const mcp_request&
 void mcp_session_state::reject_call(const rpc_message& message, const mcp_request& request,
                                     run_status status, error reason) {
   auto rendered =
-      render_call_result(answer_of(status, std::move(reason)), context.env->config.output);
+      render_call_result(answer_of(status, std::move(reason)), context.env->config->output);
   respond(message.id, call_result(rendered, form_for(request)));
 }
 
@@ -155,7 +155,7 @@ void mcp_session_state::start_run(const rpc_message& message, const mcp_request&
   }
   auto fresh = call.session == "new";
   auto configured = context.catalogue();
-  auto loadable = env.config.autoload ? configured->allowed_servers() : std::vector<std::string>{};
+  auto loadable = env.config->autoload ? configured->allowed_servers() : std::vector<std::string>{};
   claim_session(id, {context.owner, fresh ? std::string{} : std::move(call.session), call.reset,
                      runs[id].what.servers, std::move(loadable),
                      deadline::at(self->clock().now() + queue_wait), std::move(configured)});
@@ -196,7 +196,7 @@ void mcp_session_state::leave_session(run_in_flight& run) {
 void mcp_session_state::admit(const std::string& id) {
   auto due = deadline::at(self->clock().now() + queue_wait);
   // A moment more than the deadline, so that admission itself says why.
-  self->request(context.admission, queue_wait + seconds{1}, admit_atom::value, due)
+  self->request(context.admission, queue_wait + seconds{1}, admit_atom::value, context.owner, due)
       .then([this, id](std::uint64_t ticket) { admitted(id, ticket); },
             [this, id](const caf::error& reason) {
               auto why = from_caf(reason, "wait for a free place to run");
@@ -292,7 +292,7 @@ void mcp_session_state::finished(const std::string& id, const run_answer& answer
     self->demonitor(run.invocation.address());
   }
   if (!run.cancelled) {
-    auto rendered = render_call_result(answer, context.env->config.output, context.env->bounds,
+    auto rendered = render_call_result(answer, context.env->config->output, context.env->bounds,
                                        run.form.structured());
     conclude(run, call_result(rendered, run.form), answer);
   }

@@ -71,7 +71,7 @@ caf::result<session_lease> python_sessions_state::claim(session_claim& what) {
 }
 
 caf::result<session_lease> python_sessions_state::open(const session_claim& what) {
-  const auto most = env->config.sessions;
+  const auto most = env->config->sessions;
   if (most == 0) {
     return to_caf(errc::overloaded,
                   "sessions are switched off here (MCP_BRIDGE_SESSIONS is 0); run without session");
@@ -104,7 +104,7 @@ python_sessions_state::sessions_map::iterator python_sessions_state::longest_idl
 }
 
 void python_sessions_state::make_room() {
-  while (sessions.size() > env->config.sessions) {
+  while (sessions.size() > env->config->sessions) {
     auto oldest = longest_idle();
     if (oldest == sessions.end()) {
       return;

@@ -62,7 +62,7 @@ spdlog::level::level_enum level_of(log_level level) {
 
 std::shared_ptr<spdlog::logger> make_logger(log_level level) {
   auto logger = std::make_shared<spdlog::logger>("bulkhead", std::make_shared<stderr_sink>());
-  logger->set_pattern("%Y-%m-%dT%H:%M:%S.%e bulkhead %l %v");
+  logger->set_pattern("%Y-%m-%dT%H:%M:%S.%e %n %l %v");
   logger->set_level(level_of(level));
   return logger;
 }

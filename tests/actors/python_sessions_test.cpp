@@ -34,7 +34,7 @@ struct outcome {
 /// The sessions, clients that claim them, and sandboxes that the test makes.
 struct fixture : test_coordinator_fixture<actor_config> {
   fixture() {
-    env->config.sessions = 2;
+    env->config->sessions = 2;
     sessions = sys.spawn(python_sessions, env);
   }
 
@@ -225,7 +225,7 @@ CAF_TEST(the_idle_session_unused_for_longest_makes_room) {
 }
 
 CAF_TEST(a_new_session_whose_run_never_begins_costs_no_other) {
-  env->config.sessions = 1;
+  env->config->sessions = 1;
   auto first = idle_session(make_sandbox());
   auto fresh = claim();
   release(fresh->lease(), sandbox_actor{});
@@ -234,7 +234,7 @@ CAF_TEST(a_new_session_whose_run_never_begins_costs_no_other) {
 }
 
 CAF_TEST(where_all_ran_at_once_there_are_no_more_than_allowed_afterwards) {
-  env->config.sessions = 1;
+  env->config->sessions = 1;
   auto box = make_sandbox();
   auto first = idle_session(box);
   auto fresh = claim();
@@ -254,7 +254,7 @@ CAF_TEST(sessions_that_run_code_make_no_room) {
 }
 
 CAF_TEST(no_session_is_made_where_none_is_allowed) {
-  env->config.sessions = 0;
+  env->config->sessions = 0;
   CAF_CHECK_EQUAL(claim()->failure(), errc::overloaded);
 }
 

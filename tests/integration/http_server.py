@@ -1,49 +1,30 @@
 """Bulkhead over HTTP on loopback, and a client that says exactly what a test wants it to. Python's standard library
 only."""
 
+import hashlib
 import http.client
 import json
 import queue
+import secrets
+import signal
 import subprocess
 import threading
 import urllib.parse
 
-from host import patience
-from instances import instance_of
+from host import patience, read
+from instances import instance_of, instances_of
 
 MODERN = "2026-07-28"
 LEGACY = "2025-11-25"
 BOTH = "application/json, text/event-stream"
 
 
-class HttpServer:
-    """A `bulkhead conformance-server` in a world; `arguments` say who may use it (default: who has the token)."""
+class HttpClient:
+    """A client with a token (None: without) of the server at `port`."""
 
-    def __init__(self, world, *arguments):
-        self.world = world
-        self.log = world.path("http-server.log")
-        with open(self.log, "ab") as log:
-            self.process = world.start_command("conformance-server", *arguments, stdin=subprocess.PIPE,
-                                               stdout=subprocess.PIPE, stderr=log, text=True)
-        self.url = self.process.stdout.readline().strip()
-        if not self.url.startswith("http://"):
-            with open(self.log, encoding="utf-8", errors="replace") as log:
-                raise AssertionError(f"the server doesn't start: {log.read()[-2000:]}")
-        self.token = None if arguments else self.process.stdout.readline().strip()
-        self.port = urllib.parse.urlsplit(self.url).port
-        self.instance = instance_of(self.process.pid)
-        world.instances.append(self.instance)
-
-    def close(self):
-        """Ends it as who started it does; its exit status."""
-        self.process.stdin.close()
-        try:
-            return self.process.wait(patience(30))
-        finally:
-            if self.process.poll() is None:
-                self.process.kill()
-                self.process.wait()
-            self.process.stdout.close()
+    def __init__(self, port, token):
+        self.port = port
+        self.token = token
 
     def ask(self, method="POST", message=None, headers=None, token=True):
         """One request on a connection of its own; see Answer."""
@@ -68,6 +49,92 @@ class HttpServer:
             "protocolVersion": LEGACY, "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}))
         assert answer.status == 200, (answer.status, answer.text())
         return Session(self, answer.headers["Mcp-Session-Id"])
+
+
+class HttpServer(HttpClient):
+    """A `bulkhead conformance-server` in a world; `arguments` say who may use it (default: who has the token)."""
+
+    def __init__(self, world, *arguments):
+        self.world = world
+        self.log = world.path("http-server.log")
+        with open(self.log, "ab") as log:
+            self.process = world.start_command("conformance-server", *arguments, stdin=subprocess.PIPE,
+                                               stdout=subprocess.PIPE, stderr=log, text=True)
+        self.url = first_line(self)
+        token = None if arguments else self.process.stdout.readline().strip()
+        super().__init__(urllib.parse.urlsplit(self.url).port, token)
+        self.instance = instance_of(self.process.pid)
+        world.instances.append(self.instance)
+
+    def close(self):
+        """Ends it as who started it does; its exit status."""
+        self.process.stdin.close()
+        return ended(self.process)
+
+
+class TenantServer:
+    """A `bulkhead serve` in a world, with these tenants: their tables in TOML by name. `of(NAME)` is a client."""
+
+    def __init__(self, world, tenants, more="", **variables):
+        self.world = world
+        self.tenants = dict(tenants)
+        self.more = more
+        self.tokens = {}
+        self.log = world.path("serve.log")
+        self.variables = variables
+        self.configure()
+        self.start()
+
+    def configure(self):
+        """Writes the configuration as `tenants` and `more` are now."""
+        text = 'listen = "127.0.0.1:0"\n' + self.more
+        for name, table in self.tenants.items():
+            token = self.tokens.setdefault(name, "bh_" + secrets.token_urlsafe(32))
+            digest = hashlib.sha256(token.encode()).hexdigest()
+            text += f'\n[tenants.{name}]\ntokens = [{{ id = "test", sha256 = "{digest}" }}]\n{table}'
+        self.world.write_config("bulkhead.toml", text)
+        self.world.settle()
+
+    def start(self):
+        with open(self.log, "ab") as log:
+            self.process = self.world.start_command("serve", stdout=subprocess.PIPE, stderr=log, text=True,
+                                                    variables=self.variables)
+        self.url = first_line(self)
+        self.port = urllib.parse.urlsplit(self.url).port
+        self.instances = instances_of(self.process.pid)
+        self.world.instances.extend(self.instances)
+
+    def of(self, name):
+        return HttpClient(self.port, self.tokens[name])
+
+    def state_of(self, name):
+        return f"{self.world.state}/tenants/{name}"
+
+    def log_text(self):
+        return read(self.log)
+
+    def stop(self, how=signal.SIGTERM):
+        """Ends it by a signal; its exit status."""
+        if self.process.poll() is None:
+            self.process.send_signal(how)
+        return ended(self.process)
+
+
+def first_line(server):
+    url = server.process.stdout.readline().strip()
+    if not url.startswith("http://"):
+        raise AssertionError(f"the server doesn't start: {read(server.log)[-2000:]}")
+    return url
+
+
+def ended(process):
+    try:
+        return process.wait(patience(40))
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+        process.stdout.close()
 
 
 class Session:
