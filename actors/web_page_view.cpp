@@ -33,7 +33,7 @@ double in_seconds(std::chrono::milliseconds time) {
 }
 
 std::string about_json(const page_context& of, const std::string& mcp) {
-  const auto& config = of.env->config;
+  const auto& config = *of.env->config;
   return dumped({{"tenant", of.owner},
                  {"version", BULKHEAD_VERSION},
                  {"mcp", mcp},
@@ -45,7 +45,7 @@ std::string about_json(const page_context& of, const std::string& mcp) {
 }
 
 std::string pool_json(const page_context& of) {
-  return dumped({{"waiting", of.ready_sandboxes()}, {"ceiling", of.env->config.pool.ceiling}});
+  return dumped({{"waiting", of.ready_sandboxes()}, {"ceiling", of.env->config->pool.ceiling}});
 }
 
 std::string servers_json(const server_catalogue& configured,
