@@ -87,6 +87,9 @@ engine::engine(shared_process& process, engine_options options, instance_lock lo
       lock_{std::move(lock)}, env_{make_environment(process_, options_, instance)},
       services_{std::make_shared<service_directory>()}, backlog_{
                                                             std::make_shared<ledger_backlog>()} {
+  if (options_.has_page) {
+    book_ = std::make_shared<run_book>(env_->budget);
+  }
   auto loaded = read_configuration(*env_, options_, *rights_);
   configured_ = std::make_shared<current_catalogue>(std::move(loaded.catalogue));
   dependencies_ = std::move(loaded.dependencies);
@@ -225,6 +228,21 @@ session_context engine::context_of_sessions() const {
                           current(services_, &service_directory::services::store)};
   context.ledger = ledger_;
   context.configured = configured_;
+  context.book = book_;
+  return context;
+}
+
+page_context engine::context_of_page(std::string owner) const {
+  page_context context;
+  context.env = env_;
+  context.owner = std::move(owner);
+  context.book = book_;
+  context.catalogue = [configured = configured_] { return configured->get(); };
+  context.registry = current(services_, &service_directory::services::registry);
+  context.sessions = current(services_, &service_directory::services::sessions);
+  context.store = current(services_, &service_directory::services::store);
+  context.ledger = current(services_, &service_directory::services::ledger);
+  context.ready_sandboxes = [services = services_] { return services->shelf->size(); };
   return context;
 }
 
