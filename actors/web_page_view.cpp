@@ -3,6 +3,7 @@
 #include "actors/web_page.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include <caf/all.hpp>
@@ -243,7 +244,9 @@ void web_page_state::tick() {
       }
     }
   }
-  std::erase_if(readers, [this](auto& each) { return !tick_reader(each.second); });
+  for (auto each = readers.begin(); each != readers.end();) {
+    each = tick_reader(each->second) ? std::next(each) : readers.erase(each);
+  }
   drop_idle_views();
   if (!readers.empty()) {
     ticking = true;

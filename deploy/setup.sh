@@ -90,6 +90,8 @@ install_packages() {
   if [ -n "$with_tests" ]; then
     # The last two are the JSON Schema test suite: of draft 7, and of 2020-12 too.
     wanted="$wanted clang-format clang-tidy runsc json-schema-test-suite libtest-json-schema-acceptance-perl"
+    # The browser in which the web page is looked at.
+    wanted="$wanted chromium"
     # Node comes from elsewhere on many machines, and then npm with it.
     node_there || wanted="$wanted nodejs npm"
   fi
