@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "actors/errors.hpp"
 #include "actors/web_page.hpp"
 #include "tests/support/http_fixture.hpp"
 
