@@ -14,6 +14,7 @@ import glob
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -22,7 +23,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "..", "integration"), os.path.join(HERE, "..", "support")]
 
 from host import patience  # noqa: E402
-from http_server import HttpServer  # noqa: E402
+from http_server import HttpServer, TenantServer  # noqa: E402
 from npm import installed  # noqa: E402
 from world import BINARY, World  # noqa: E402
 
@@ -210,14 +211,14 @@ class Leg:
 class PlainLeg(Leg):
     """The server without anything of its own for the suite."""
 
-    def __init__(self, report, suite, revision):
-        self.suite, self.leg, self.revision = suite, "plain-server", revision
+    def __init__(self, report, suite, revision, leg="plain-server"):
+        self.suite, self.leg, self.revision = suite, leg, revision
         self.scenarios = WITHOUT_FIXTURES[revision]
         self.chosen = [scenario for scenario in self.scenarios if report.wants(self.title(scenario))]
 
     def run(self, report, out, *arguments, env=None):
         for scenario in self.chosen:
-            folder = os.path.join(out, f"plain-{self.revision}-{scenario}")
+            folder = os.path.join(out, f"{self.leg}-{self.revision}-{scenario}")
             checks, said = self.suite.run("server", folder, "--scenario", scenario, "--spec-version", self.revision,
                                           *arguments, env=env)
             excused = [f"{scenario}:{check}" for check in NEEDS_FIXTURES.get(scenario, [])]
@@ -230,6 +231,21 @@ def run_servers(report, legs, out, *arguments):
             for leg in legs:
                 if leg.chosen:
                     leg.run(report, out, "--url", url)
+
+
+def run_tenants(report, legs, out):
+    """`bulkhead serve`, for a tenant that has a token."""
+    if not any(leg.chosen for leg in legs):
+        return
+    with new_world() as world:
+        running = TenantServer(world, {"suite": "[tenants.suite.limits]\nrequests_per_second = 1000\nburst = 1000\n"})
+        try:
+            script = shutil.copy(os.path.join(HERE, "authorized.mjs"), legs[0].suite.folder)
+            env = {**os.environ, "BULKHEAD_TOKEN": running.tokens["suite"], "NODE_OPTIONS": f"--import=file://{script}"}
+            for leg in legs:
+                leg.run(report, out, "--url", running.url, env=env)
+        finally:
+            running.stop()
 
 
 def run_clients(report, legs, out):
@@ -249,14 +265,16 @@ def main():
     suite = Suite()
     servers = [Leg(report, suite, "server", revision) for revision in REVISIONS]
     plain = [PlainLeg(report, suite, revision) for revision in REVISIONS]
+    tenants = [PlainLeg(report, suite, revision, "serve") for revision in REVISIONS]
     clients = [Leg(report, suite, "client", revision) for revision in REVISIONS]
     if options.list:
-        print("\n".join(leg.title(scenario) for leg in servers + plain + clients for scenario in leg.chosen))
+        print("\n".join(leg.title(scenario) for leg in servers + plain + tenants + clients for scenario in leg.chosen))
         return 0
     with tempfile.TemporaryDirectory(prefix="bulkhead-conformance-") as scratch:
         out = os.path.abspath(options.keep or scratch)
         run_servers(report, servers, out, "--fixtures")
         run_servers(report, plain, out, "--no-runs")
+        run_tenants(report, tenants, out)
         run_clients(report, clients, out)
     if report.passed + report.failed == 0:
         print("nothing ran", file=sys.stderr)
