@@ -1,5 +1,6 @@
 #include "actors/web_page.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include <caf/all.hpp>
@@ -36,6 +37,11 @@ void web_page_state::take(http_arrival& arrival) {
     return;
   }
   const auto& principal = arrival.request.principal;
+  if (auto wait = context.count_request ? context.count_request(principal) : std::nullopt) {
+    auto seconds = static_cast<std::uint32_t>(wait->again.count());
+    to->answer(page_refusal(429, wait->why, std::max<std::uint32_t>(seconds, 1)));
+    return;
+  }
   if (auto of = context.tenant(principal)) {
     dispatch(*wanted, principal, of, to);
   } else {
@@ -127,6 +133,12 @@ web_page_actor::behavior_type web_page(web_page_actor::stateful_pointer<web_page
                                        web_page_context context) {
   self->state.context = std::move(context);
   return self->state.make_behavior();
+}
+
+std::vector<http_page> web_pages() {
+  return {{std::string{page_root}, {"GET"}, false},
+          {std::string{page_folder}, {"GET"}, false},
+          {std::string{page_api}, {"GET", "POST"}, true}};
 }
 
 std::function<void(incoming_request, memory_budget::share, io::http_reply_ptr)>

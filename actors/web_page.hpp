@@ -12,9 +12,10 @@
 #include <caf/typed_event_based_actor.hpp>
 
 #include "actors/environment.hpp"
-#include "actors/http_transport.hpp"
+#include "actors/http_front_end.hpp"
 #include "actors/interfaces.hpp"
 #include "actors/run_book.hpp"
+#include "protocol/http_rules.hpp"
 #include "protocol/page_request.hpp"
 
 namespace bulkhead {
@@ -59,13 +60,15 @@ struct page_allowance {
   std::chrono::milliseconds ask{2'000}; ///< between two questions to other actors
   std::chrono::seconds sign_of_life{15};
   /// Then a stream ends and its reader comes back, with a token that is checked again.
-  std::chrono::seconds longest{600};
+  std::chrono::seconds longest{60};
 };
 
 struct web_page_context {
   environment_ptr env;
   /// What the principal sees, as it is when asked; null: nothing.
   std::function<page_context_ptr(const std::string& principal)> tenant;
+  /// Counts a request of a principal, and may put it off. Null: none is.
+  std::function<std::optional<too_soon>(const std::string& principal)> count_request{};
   std::string mcp = "../mcp"; ///< where MCP is, relative to the page
   page_allowance allowance{};
 };
@@ -161,6 +164,10 @@ struct web_page_state {
 
 web_page_actor::behavior_type web_page(web_page_actor::stateful_pointer<web_page_state> self,
                                        web_page_context context);
+
+/// The page's part of what a listener has (see http_rules): its files are public, the rest needs a
+/// token.
+std::vector<http_page> web_pages();
 
 /// What a listener calls with each request for the page (see `is_page_target`).
 std::function<void(incoming_request, memory_budget::share, io::http_reply_ptr)>

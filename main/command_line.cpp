@@ -266,10 +266,11 @@ CLI::App* add_build(CLI::App& image, command_line& result) {
 
 CLI::App* add_serve(CLI::App& app, command_line& result) {
   auto* serve = app.add_subcommand("serve", "Serve MCP over HTTP, for one or several tenants");
-  serve->add_option("--config", result.serve_config,
-                    "The tenants' file; by default STATE_DIR/bulkhead.toml, and without it one "
-                    "tenant, whose token is printed");
-  serve->add_option("--listen", result.listen, "HOST:PORT; by default 127.0.0.1:8765");
+  add_serve_config(*serve, result);
+  serve->add_option("--listen", result.listen,
+                    "HOST:PORT, in place of what the file says (default: 127.0.0.1:8765)");
+  serve->footer(
+      "Without a file with tenants there is one, whose token is printed: for a first try.");
   return serve;
 }
 
@@ -330,8 +331,7 @@ command_line parse_command_line(int argc, char** argv, int out) {
   conformance_client->add_option("url", result.server)->required();
 
   // A command's help takes its parent's footer otherwise.
-  for (auto* command :
-       {serve, run, doctor, servers, ledger, approve, login, logout, image, build}) {
+  for (auto* command : {run, doctor, servers, ledger, approve, login, logout, image, build}) {
     command->footer("");
   }
   import->footer(import_help);

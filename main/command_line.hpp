@@ -34,8 +34,7 @@ struct command_line {
   verb what = verb::stdio;
 
   // serve
-  std::string serve_config; ///< a path; empty: STATE_DIR/bulkhead.toml, if it is there
-  std::string listen;       ///< HOST:PORT, in place of what the configuration says
+  std::string listen; ///< HOST:PORT, in place of what the configuration says
 
   // run, servers import
   std::string file; ///< a path, or "-" for standard input
@@ -79,7 +78,7 @@ struct command_line {
   bool list = false;
   bool revoke = false;
 
-  // token
+  // serve, token
   std::string serve_config; ///< the path of bulkhead.toml, absolute; empty: where it usually is
   std::string tenant;
   std::string token_id;

@@ -8,11 +8,13 @@
 #include "actors/http_front_end.hpp"
 #include "actors/io/file_watch.hpp"
 #include "actors/io/http_listener.hpp"
+#include "actors/web_page.hpp"
 #include "main/commands.hpp"
 #include "main/configuration.hpp"
 #include "main/randomness.hpp"
 #include "main/serve_file.hpp"
 #include "main/tenants.hpp"
+#include "protocol/page_answer.hpp"
 
 namespace bulkhead {
 
@@ -34,7 +36,8 @@ constexpr const char* first_words =
     "Bulkhead serves MCP at {0} for one tenant with the token above; it holds until this ends.\n"
     "Try it: claude mcp add --transport http bulkhead {0} --header \"Authorization: Bearer "
     "TOKEN\"\n"
-    "For several tenants, with tokens that last: bulkhead token new NAME, then start it again.\n";
+    "For several tenants, with tokens that last: bulkhead token new NAME --add-tenant, then start "
+    "it again.\n";
 
 class http_server {
 public:
@@ -55,7 +58,8 @@ private:
   }
 
   bool is_configured() const {
-    return !line_.serve_config.empty() || std::filesystem::exists(path_);
+    return !line_.serve_config.empty() || environment_variable("MCP_BRIDGE_SERVE_CONFIG") ||
+           std::filesystem::exists(path_);
   }
   tl::expected<serve_config, std::vector<error>> read() const {
     return load_serve_file(path_, base_, who_);
@@ -67,6 +71,9 @@ private:
   void wait();
   void drain();
   http_front_end_context front_end_context();
+  web_page_context page_context_of_all();
+  io::http_request_handler handler() const;
+  void stop_page();
 
   const command_line& line_;
   settings base_;
@@ -80,6 +87,7 @@ private:
   serve_config config_;
   std::string token_; ///< of the only tenant, where nothing is configured
   http_front_end_actor front_end_;
+  web_page_actor page_;
   std::shared_ptr<io::http_listener> listener_;
   std::shared_ptr<io::file_watch> watch_;
 };
@@ -127,15 +135,41 @@ http_front_end_context http_server::front_end_context() {
   return made;
 }
 
+web_page_context http_server::page_context_of_all() {
+  web_page_context made;
+  made.env = make_environment(process_, {who_, base_, runtime_dir_}, {});
+  made.tenant = [this](const std::string& name) { return tenants_.page_of(name); };
+  made.count_request = [this](const std::string& name) { return tenants_.count_request(name); };
+  return made;
+}
+
+/// MCP, or the page where there is one.
+io::http_request_handler http_server::handler() const {
+  return [this, to_mcp = http_requests_to(front_end_), to_page = page_requests_to(page_)](
+             incoming_request request, memory_budget::share held, io::http_reply_ptr reply) {
+    if (!is_page_target(request.target)) {
+      to_mcp(std::move(request), std::move(held), std::move(reply));
+    } else if (tenants_.has_page()) {
+      to_page(std::move(request), std::move(held), std::move(reply));
+    } else {
+      reply->answer(page_refusal(404, "there is no web page here ([ui] enabled is false, or the "
+                                      "address is not loopback)"));
+    }
+  };
+}
+
 int http_server::listen(int out) {
+  tenants_.have_page(has_ui(config_));
+  page_ = process_.system().spawn(web_page, page_context_of_all());
   front_end_ = process_.system().spawn(http_front_end, front_end_context());
   io::http_listener_options options;
   options.address = config_.listen.host;
   options.port = config_.listen.port;
   options.rules.hosts = accepted_hosts(config_);
   options.rules.holder = tenants_.holders();
+  options.rules.pages = web_pages();
   options.budget = process_.budget();
-  auto opened = io::http_listener::open(process_.io(), options, http_requests_to(front_end_));
+  auto opened = io::http_listener::open(process_.io(), options, handler());
   if (!opened) {
     complain(opened.error().message);
     return 1;
@@ -187,6 +221,7 @@ void http_server::reload() {
   auto listening = config_.listen;
   config_ = std::move(*next);
   config_.listen = listening;
+  tenants_.have_page(has_ui(config_));
   auto gone = tenants_.apply(config_);
   for (const auto& name : gone) {
     caf::anon_send(front_end_, stop_atom::value, name);
@@ -214,6 +249,16 @@ void http_server::drain() {
   }
 }
 
+/// It asks the tenants until it has ended.
+void http_server::stop_page() {
+  if (page_) {
+    caf::scoped_actor self{process_.system()};
+    self->monitor(page_);
+    self->send(page_, stop_atom::value);
+    self->receive([](const caf::down_msg&) {}, caf::after(1s) >> [] {});
+  }
+}
+
 int http_server::run(int out) {
   auto status = prepare();
   if (status == 0) {
@@ -228,6 +273,7 @@ int http_server::run(int out) {
   if (watch_) {
     watch_->close();
   }
+  stop_page();
   if (front_end_) {
     caf::scoped_actor self{process_.system()};
     self->request(front_end_, front_end_stop_budget, stop_atom::value)

@@ -5,8 +5,8 @@ scenarios call by name and without, and the client.
     run.py [--list] [--keep FOLDER] [PATTERN...]      e.g. run.py server/2025-11-25 dns-rebinding
 
 One line a scenario; the last line is "N passed, N failed". What the suite scores for a revision has to pass, and so
-do the scenarios named in ALSO, but for the entries of baseline_REVISION.yml, each of which has to fail. The program
-under test is $BULKHEAD_BINARY or build/bulkhead. Needs npm, and Python's standard library only."""
+do the scenarios named in ALSO, but for the entries of baseline_REVISION.yml, each of which has to fail; which logins
+aren't run stands in client_oauth.yml. The program under test is $BULKHEAD_BINARY or build/bulkhead. Needs npm, and Python's standard library only."""
 
 import argparse
 import contextlib
@@ -77,6 +77,15 @@ class Suite:
             raise SystemExit(f"conformance: no scenarios of the {leg} in {revision}.yaml")
         return list(dict.fromkeys(found))
 
+    def logins(self):
+        """All of its scenarios of a client that logs in, scored or not."""
+        done = subprocess.run([*self.command, "list", "--client"], cwd=self.folder, stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, timeout=patience(60))
+        found = re.findall(r"^\s+- (auth/\S+)", done.stdout, re.MULTILINE)
+        if not found:
+            raise SystemExit(f"conformance: the suite lists no scenarios of logins: {done.stdout}{done.stderr}")
+        return set(found)
+
     def run(self, leg, out, *arguments, env=None, seconds=600):
         """Runs scenarios; their checks by the scenario's name, and what the suite said."""
         command = [*self.command, leg, "-o", out, "--timeout", str(int(patience(30) * 1000)), *arguments]
@@ -111,6 +120,12 @@ def baseline(leg, revision):
                 raise SystemExit(f"{path}: no reason: {line}")
             entries.append(entry.group(1))
     return entries
+
+
+def not_built():
+    """The scenarios of logins that client_oauth.yml says aren't run, each with its reason."""
+    with open(os.path.join(HERE, "client_oauth.yml"), encoding="utf-8") as file:
+        return dict(re.findall(r"^  (auth/\S+): (\S.*)$", file.read(), re.MULTILINE))
 
 
 class Report:
@@ -255,6 +270,16 @@ def run_clients(report, legs, out):
                 leg.run(report, out, "--command", f"{BINARY} conformance-client", env=world.environment())
 
 
+def account_for_logins(report, suite):
+    """A scenario of a login is either run or said not to be, and why: a new one of the suite isn't passed over."""
+    title = "client-oauth every scenario is run or explained"
+    if report.wants(title):
+        run = {scenario for revision in REVISIONS for scenario in suite.scored("client", revision)}
+        every, explained = suite.logins(), set(not_built())
+        report.verdict(title, [f"neither run nor in client_oauth.yml: {name}" for name in every - run - explained]
+                       + [f"in client_oauth.yml, and run or unknown: {name}" for name in explained - (every - run)])
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--list", action="store_true", help="only name the scenarios")
@@ -276,6 +301,7 @@ def main():
         run_servers(report, plain, out, "--no-runs")
         run_tenants(report, tenants, out)
         run_clients(report, clients, out)
+        account_for_logins(report, suite)
     if report.passed + report.failed == 0:
         print("nothing ran", file=sys.stderr)
         report.failed = 1

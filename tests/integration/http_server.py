@@ -177,7 +177,6 @@ class Answer:
         self.status = self._response.status
         self.headers = self._response.headers
         self.ids = []
-        self.events = []
         self._messages = None
 
     def text(self):

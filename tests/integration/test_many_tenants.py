@@ -18,7 +18,7 @@ FLAVOURS = ("sdk1", "sdk1", "sdk2", "sdk2-modern", "sdk2-modern")
 SECONDS = 300 if LONG else 60
 LIMITS = """[tenants.{}.limits]
 concurrent_runs = 2
-sessions = 4
+sessions = 5
 memory = "64m"
 requests_per_second = 1000
 burst = 1000
@@ -30,6 +30,8 @@ def setUpModule():
 
 
 class ManyTenants(unittest.TestCase):
+    maxDiff = None
+
     def setUp(self):
         self.world = World({})
         self.server = TenantServer(self.world, {name: LIMITS.format(name) for name in TENANTS},
@@ -65,12 +67,12 @@ class ManyTenants(unittest.TestCase):
             out, err = process.communicate(timeout=patience(SECONDS + 240))
             self.assertEqual(process.returncode, 0, err[-3000:])
             report = json.loads(out)
-            self.assertEqual((report["wrong"], report["failed"]), ([], []), flavour)
+            self.assertEqual((report["wrong"][:2], report["failed"][:2]), ([], []), flavour)
             print(f"\n{flavour}: {report['done']} answers, {report['vanished']} vanished, {report['refused']} put off")
             done += report["done"]
             vanished += report["vanished"]
         self.assertGreater(done, 100)
         self.assertGreater(vanished, 10)
         # What is left are the interpreters that are kept, and those have a limit.
-        wait_until(lambda: len(self.guests()) <= 4 * len(TENANTS), 60, "the runs of who vanished are over")
+        wait_until(lambda: len(self.guests()) <= 5 * len(TENANTS), 60, "the runs of who vanished are over")
         self.assertEqual(len(self.server.instances), len(TENANTS))
