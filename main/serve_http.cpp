@@ -25,6 +25,7 @@ using namespace std::chrono_literals;
 /// Runs that go on when the process is asked to end may take that long.
 constexpr auto drain_time = 10s;
 constexpr auto front_end_stop_budget = 14s;
+constexpr auto page_stop_budget = 2s;
 
 constexpr const char* only_tenant = "local";
 
@@ -145,11 +146,12 @@ web_page_context http_server::page_context_of_all() {
 
 /// MCP, or the page where there is one.
 io::http_request_handler http_server::handler() const {
-  return [this, to_mcp = http_requests_to(front_end_), to_page = page_requests_to(page_)](
-             incoming_request request, memory_budget::share held, io::http_reply_ptr reply) {
+  return [has_page = tenants_.page_switch(), to_mcp = http_requests_to(front_end_),
+          to_page = page_requests_to(page_)](incoming_request request, memory_budget::share held,
+                                             io::http_reply_ptr reply) {
     if (!is_page_target(request.target)) {
       to_mcp(std::move(request), std::move(held), std::move(reply));
-    } else if (tenants_.has_page()) {
+    } else if (has_page()) {
       to_page(std::move(request), std::move(held), std::move(reply));
     } else {
       reply->answer(page_refusal(404, "there is no web page here ([ui] enabled is false, or the "
@@ -255,7 +257,7 @@ void http_server::stop_page() {
     caf::scoped_actor self{process_.system()};
     self->monitor(page_);
     self->send(page_, stop_atom::value);
-    self->receive([](const caf::down_msg&) {}, caf::after(1s) >> [] {});
+    self->receive([](const caf::down_msg&) {}, caf::after(page_stop_budget) >> [] {});
   }
 }
 

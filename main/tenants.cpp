@@ -193,7 +193,7 @@ std::optional<session_context> tenants::context_of(const std::string& name) cons
   }
   auto context = found->second.runs->context_of_sessions();
   context.owner = name;
-  if (!has_page_) {
+  if (!*has_page_) {
     context.book = nullptr;
   }
   return context;
@@ -201,7 +201,7 @@ std::optional<session_context> tenants::context_of(const std::string& name) cons
 
 page_context_ptr tenants::page_of(const std::string& name) const {
   std::lock_guard guard{mutex_};
-  auto found = has_page_ ? served_.find(name) : served_.end();
+  auto found = *has_page_ ? served_.find(name) : served_.end();
   return found == served_.end()
              ? nullptr
              : std::make_shared<const page_context>(found->second.runs->context_of_page(name));

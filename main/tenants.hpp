@@ -49,8 +49,11 @@ public:
   /// What a tenant's sessions talk to.
   std::optional<session_context> context_of(const std::string& name) const;
   /// Is there the web page? Runs of sessions that are opened before aren't on it.
-  void have_page(bool yes) { has_page_ = yes; }
-  bool has_page() const { return has_page_; }
+  void have_page(bool yes) { *has_page_ = yes; }
+  /// Tells it; outlives the tenants.
+  std::function<bool()> page_switch() const {
+    return [is_on = has_page_] { return is_on->load(); };
+  }
   /// What the page shows to a tenant; null: nothing.
   page_context_ptr page_of(const std::string& name) const;
   /// Counts a request of a tenant, which may come too soon.
@@ -79,7 +82,7 @@ private:
   std::string runtime_dir_;
   std::shared_ptr<admission_load> load_ = std::make_shared<admission_load>();
   admission_actor admission_;
-  std::atomic<bool> has_page_ = false;
+  std::shared_ptr<std::atomic<bool>> has_page_ = std::make_shared<std::atomic<bool>>(false);
   std::shared_ptr<current_tokens> tokens_ = std::make_shared<current_tokens>();
   mutable std::mutex mutex_; ///< for what follows
   std::map<std::string, served> served_;
