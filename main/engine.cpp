@@ -7,6 +7,7 @@
 #include <caf/all.hpp>
 #include <fmt/format.h>
 
+#include "actors/activity.hpp"
 #include "actors/admission.hpp"
 #include "actors/approval_store.hpp"
 #include "actors/artifact_store.hpp"
@@ -32,6 +33,8 @@ namespace {
 /// The stages of the supervisor's stop end within 16 s; this is for a supervisor that hangs.
 constexpr auto stop_budget = 18s;
 constexpr auto last_wait = 1s;
+/// Runs that go on whose tool calls the page counts.
+constexpr std::size_t most_counted = 256;
 
 configuration_reading read_configuration(const environment& env, const engine_options& options,
                                          const current_rights& rights) {
@@ -242,6 +245,13 @@ page_context engine::context_of_page(std::string owner) const {
   context.sessions = current(services_, &service_directory::services::sessions);
   context.store = current(services_, &service_directory::services::store);
   context.ledger = current(services_, &service_directory::services::ledger);
+  context.calls = [env = env_] {
+    std::map<std::string, std::uint64_t> calls;
+    for (const auto& run : env->activity->running(most_counted)) {
+      calls.emplace(run.what.id, run.calls);
+    }
+    return calls;
+  };
   context.ready_sandboxes = [services = services_] { return services->shelf->size(); };
   return context;
 }
