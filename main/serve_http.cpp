@@ -23,7 +23,6 @@ using namespace std::chrono_literals;
 /// Runs that go on when the process is asked to end may take that long.
 constexpr auto drain_time = 10s;
 constexpr auto front_end_stop_budget = 14s;
-constexpr auto page_stop_budget = 2s;
 
 constexpr const char* only_tenant = "local";
 
