@@ -122,14 +122,14 @@ change_approvals(const std::string& path,
 approval_store_actor::behavior_type approval_store_state::make_behavior() {
   return {
       [this](read_atom, const tool_identity& what) -> caf::result<approval_state> {
-        auto approvals = read_approvals(approvals_path(env->config));
+        auto approvals = read_approvals(approvals_path(*env->config));
         return approvals ? caf::result<approval_state>{state_of(*approvals, what)}
                          : caf::result<approval_state>{to_caf(approvals.error())};
       },
       [this](save_atom, const tool_identity& what) -> caf::result<caf::ok_atom> {
         auto at = std::chrono::duration_cast<std::chrono::milliseconds>(
             env->wall_clock().time_since_epoch());
-        auto saved = change_approvals(approvals_path(env->config), [&](auto& approvals) {
+        auto saved = change_approvals(approvals_path(*env->config), [&](auto& approvals) {
           add_approval(approvals, {what, at.count()});
         });
         return saved ? caf::result<caf::ok_atom>{caf::ok_atom::value}

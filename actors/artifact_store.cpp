@@ -83,9 +83,9 @@ artifact_store_impl_actor::behavior_type
 artifact_store(artifact_store_impl_actor::stateful_pointer<artifact_store_state> self,
                environment_ptr env) {
   artifact_folder::rules rules;
-  rules.root = env->config.state_dir + "/artifacts";
-  rules.quota = env->config.artifacts;
-  rules.spill = env->config.spill;
+  rules.root = env->config->state_dir + "/artifacts";
+  rules.quota = env->config->artifacts;
+  rules.spill = env->config->spill;
   rules.now = env->wall_clock;
   self->state.folder.emplace(std::move(rules));
   self->state.env = std::move(env);

@@ -57,7 +57,7 @@ public:
 
 private:
   task<expected<runtime_report>> gather() {
-    const auto& config = context_.env->config;
+    const auto& config = *context_.env->config;
     evidence_.limits = {std::min(config.memory, probe_memory), std::min(config.pids, probe_pids),
                         config.cpus};
     evidence_.account = context_.host.uid;

@@ -43,7 +43,7 @@ task<expected<exit_verdict>> container_runtime_state::classify(container_handle 
           {errc::out_of_memory,
            fmt::format("the code used more than the sandbox's {} MiB of memory; use "
                        "less, or raise MCP_BRIDGE_MEMORY",
-                       context.env->config.memory / mebibyte)},
+                       context.env->config->memory / mebibyte)},
           exit.exit_code};
     }
   }

@@ -13,7 +13,7 @@ namespace bulkhead {
 expected<container_spec> plan_container(const driver_context& context, const std::string& id,
                                         const std::string& folder, const cgroup_limits& limits,
                                         std::vector<std::string> command) {
-  const auto& config = context.env->config;
+  const auto& config = *context.env->config;
   container_spec spec;
   spec.name = container_name(id);
   spec.image = config.image;

@@ -63,7 +63,7 @@ container_runtime_state::container_runtime_state(container_runtime_impl_actor::p
 // -- finding the engine --------------------------------------------------------------------------
 
 task<expected<facts_ptr>> container_runtime_state::ensure(bool afresh) {
-  if (facts && !afresh) {
+  if (facts && !afresh && found_under == &*context.env->config) {
     co_return facts;
   }
   completion<expected<facts_ptr>> found{[this, afresh](auto done) {
@@ -78,9 +78,11 @@ task<expected<facts_ptr>> container_runtime_state::ensure(bool afresh) {
 }
 
 task<void> container_runtime_state::find(bool afresh) {
+  const auto* under = &*context.env->config;
   auto found = co_await guarded("find the container engine", find_runtime(context, afresh));
   finding = false;
   if (found) {
+    found_under = under;
     facts = *found;
     last_facts = facts;
     for (const auto& warning : facts->report.warnings) {
@@ -151,7 +153,7 @@ task<expected<container_handle>> container_runtime_state::create(container_reque
     co_return tl::unexpected{found.error()};
   }
   std::vector<std::string> command = {"python3", "-I", "-S", "/ipc/entrypoint.py"};
-  auto limits = configured_limits(context.env->config);
+  auto limits = configured_limits(*context.env->config);
   stdio_owner stdio{std::move(owner), nullptr};
   auto record = co_await start_container(context, **found, std::move(request), limits,
                                          std::move(command), std::move(stdio));

@@ -60,8 +60,9 @@ struct container_runtime_state {
   std::function<volume_manager_actor()> volumes; ///< the current one: it may be started again
   driver_context context;
 
-  facts_ptr facts;      ///< null until found, and again after a failed start
-  facts_ptr last_facts; ///< what existing containers were made with
+  facts_ptr facts;                       ///< null until found, and again after a failed start
+  facts_ptr last_facts;                  ///< what existing containers were made with
+  const settings* found_under = nullptr; ///< the settings that `facts` were found out with
   bool finding = false;
   bool swept = false;
   std::vector<std::function<void(expected<facts_ptr>)>> waiting;

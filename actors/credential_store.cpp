@@ -211,7 +211,7 @@ credential_store_impl_actor::behavior_type credential_store_state::make_behavior
 credential_store_impl_actor::behavior_type
 credential_store(credential_store_impl_actor::stateful_pointer<credential_store_state> self,
                  environment_ptr env, std::function<http_host_actor()> http) {
-  self->state.folder.emplace(credentials_of(env->config));
+  self->state.folder.emplace(credentials_of(*env->config));
   self->state.env = std::move(env);
   self->state.http = std::move(http);
   return self->state.make_behavior();

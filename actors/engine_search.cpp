@@ -59,7 +59,7 @@ private:
   bool podman() const { return facts_.engine.engine == container_engine::podman; }
 
   expected<void> find_engine() {
-    const auto& wanted = context_.env->config.runtime;
+    const auto& wanted = context_.env->config->runtime;
     std::vector<std::string> names = {"podman", "docker"};
     bool without_engine = wanted == oci_driver;
     if (without_engine) {
@@ -77,7 +77,7 @@ private:
         facts_.engine.binary = path;
         facts_.report.engine = docker ? "docker" : "podman";
         facts_.report.driver = without_engine ? "oci" : "cli";
-        facts_.report.image = context_.env->config.image;
+        facts_.report.image = context_.env->config->image;
         return {};
       }
     }
@@ -109,7 +109,7 @@ private:
       }
     }
     facts_.report.rootless = engine.rootless;
-    if (!engine.rootless && !context_.env->config.allow_rootful) {
+    if (!engine.rootless && !context_.env->config->allow_rootful) {
       co_return fail(errc::unavailable, rootful_refusal());
     }
     if (podman() && engine.rootless && context_.find_program("newuidmap").empty()) {
@@ -158,7 +158,7 @@ private:
   }
 
   task<expected<void>> find_image() {
-    const auto& image = context_.env->config.image;
+    const auto& image = context_.env->config->image;
     std::vector<std::string> argv = {
         facts_.engine.binary,
         "image",

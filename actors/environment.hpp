@@ -10,10 +10,10 @@
 #include <spdlog/logger.h>
 
 #include "actors/current_client.hpp"
+#include "actors/live_settings.hpp"
 #include "actors/memory_budget.hpp"
 #include "protocol/limits.hpp"
 #include "protocol/server_config.hpp"
-#include "protocol/settings.hpp"
 
 namespace bulkhead {
 
@@ -25,10 +25,14 @@ std::shared_ptr<activity> no_activity();
 /// What the actors need of the world around them, injected so that tests can script it. Time that
 /// passes comes from the actor clock; processes from `process_host`.
 struct environment {
-  settings config;
+  live_settings config;
   limits bounds;
 
-  /// This process among others of the same account: 16 hex digits. Its lock file tells the living
+  /// Whose engine this is, where a process has several (lower case letters, digits and hyphens);
+  /// empty where it has one.
+  std::string tenant;
+
+  /// This engine among others of the same account: 16 hex digits. Its lock file tells the living
   /// from the dead.
   std::string instance;
 

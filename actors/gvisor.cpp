@@ -140,7 +140,7 @@ cgroup_limits with_room_for_gvisor(const cgroup_limits& limits) {
 }
 
 task<expected<void>> find_gvisor(driver_context& context, runtime_facts& facts) {
-  const auto& name = context.env->config.oci_runtime;
+  const auto& name = context.env->config->oci_runtime;
   bool suits =
       !name.empty() && facts.engine.engine == container_engine::podman && facts.engine.rootless;
   if (suits) {
@@ -156,7 +156,7 @@ task<expected<void>> find_gvisor(driver_context& context, runtime_facts& facts) 
                                "unset the setting",
                                name));
   }
-  if (facts.oci || context.env->config.driver == rest_driver) {
+  if (facts.oci || context.env->config->driver == rest_driver) {
     co_return fail(
         errc::unavailable,
         fmt::format("use gVisor (MCP_BRIDGE_OCI_RUNTIME={}): without root it is started by "

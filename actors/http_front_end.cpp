@@ -23,6 +23,11 @@ scan_limits message_limits(const limits& bounds) {
   return {bounds.line, bounds.json_depth, bounds.json_nodes};
 }
 
+outgoing_answer not_served(std::string_view id) {
+  return refusal(403, rpc_code::invalid_request,
+                 "whoever has this token isn't served here any more", id);
+}
+
 } // namespace
 
 http_front_end_state::http_front_end_state(http_front_end_actor::pointer self) : self{self} {}
@@ -31,6 +36,9 @@ void http_front_end_state::take(http_arrival& arrival) {
   const auto& request = arrival.request;
   if (is_stopping) {
     arrival.reply->answer(refusal(503, rpc_code::internal_error, "the server is stopping"));
+    return;
+  }
+  if (context.count_request && put_off(arrival, context.count_request(request.principal))) {
     return;
   }
   if (request.method != "POST") {
@@ -47,18 +55,40 @@ void http_front_end_state::take(http_arrival& arrival) {
     return;
   }
   arrival.posted = std::move(*posted);
+  if (context.put_off_call && arrival.posted.method == "tools/call" &&
+      put_off(arrival, context.put_off_call(request.principal))) {
+    return;
+  }
   arrival.posted.of == posted_message::era::modern ? take_modern(arrival) : take_legacy(arrival);
 }
 
-void http_front_end_state::take_modern(http_arrival& arrival) {
-  auto& client = modern[arrival.request.principal];
-  if (!client) {
-    http_transport_context made{
-        context.session_of(arrival.request.principal), context.allowance, {}};
-    client = self->spawn<caf::monitored>(http_stateless, std::move(made));
-    all.emplace(client.address(), client);
+bool http_front_end_state::put_off(http_arrival& arrival, const std::optional<too_soon>& reason) {
+  if (!reason) {
+    return false;
   }
-  self->send(client, std::move(arrival));
+  auto data =
+      fmt::format(R"({{"reason":"overloaded","retryAfterSeconds":{}}})", reason->again.count());
+  auto answer = refusal(429, rpc_code::internal_error, reason->why, arrival.posted.id, data);
+  answer.fields.push_back({"Retry-After", std::to_string(reason->again.count())});
+  arrival.reply->answer(std::move(answer));
+  return true;
+}
+
+void http_front_end_state::take_modern(http_arrival& arrival) {
+  const auto& principal = arrival.request.principal;
+  auto found = modern.find(principal);
+  if (found == modern.end()) {
+    auto talks_to = context.session_of(principal);
+    if (!talks_to) {
+      arrival.reply->answer(not_served(arrival.posted.id));
+      return;
+    }
+    http_transport_context made{std::move(*talks_to), context.allowance, {}};
+    http_transport_actor client = self->spawn<caf::monitored>(http_stateless, std::move(made));
+    all.emplace(client.address(), client);
+    found = modern.emplace(principal, client).first;
+  }
+  self->send(found->second, std::move(arrival));
 }
 
 void http_front_end_state::take_legacy(http_arrival& arrival) {
@@ -100,8 +130,12 @@ void http_front_end_state::open_session(http_arrival& arrival) {
     arrival.reply->answer(std::move(answer));
     return;
   }
-  http_transport_context made{context.session_of(principal), context.allowance,
-                              context.env->new_handle()};
+  auto talks_to = context.session_of(principal);
+  if (!talks_to) {
+    arrival.reply->answer(not_served(arrival.posted.id));
+    return;
+  }
+  http_transport_context made{std::move(*talks_to), context.allowance, context.env->new_handle()};
   auto id = made.id;
   auto load = made.load;
   auto tell = [me = http_front_end_actor{self}](std::string ended) {
@@ -146,6 +180,22 @@ void http_front_end_state::end_session(const std::string& id) {
   }
 }
 
+void http_front_end_state::stop_principal(const std::string& principal) {
+  if (auto found = modern.find(principal); found != modern.end()) {
+    stop_client(found->second);
+    modern.erase(found);
+  }
+  std::vector<std::string> ids;
+  for (const auto& [id, client] : sessions) {
+    if (client.principal == principal) {
+      ids.push_back(id);
+    }
+  }
+  for (const auto& id : ids) {
+    end_session(id);
+  }
+}
+
 void http_front_end_state::stop_client(const http_transport_actor& which) {
   // Its end tells that it is gone, not its answer.
   self->request(which, client_stop_budget, stop_atom::value)
@@ -187,6 +237,7 @@ http_front_end_actor::behavior_type http_front_end_state::make_behavior() {
   return {
       [this](http_arrival& arrival) { take(arrival); },
       [this](end_atom, const std::string& id) { end_session(id); },
+      [this](stop_atom, const std::string& principal) { stop_principal(principal); },
       [this](stop_atom) { return stop(); },
   };
 }

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,16 +22,28 @@ using http_front_end_actor = caf::typed_actor<
     caf::reacts_to<http_arrival>,
     /// A session is of no use any more, by its id; it is stopped.
     caf::reacts_to<end_atom, std::string>,
+    /// That principal isn't served any more: all that it has here is stopped.
+    caf::reacts_to<stop_atom, std::string>,
     /// Takes no more requests and ends all sessions; answers when they have ended.
     caf::replies_to<stop_atom>::with<caf::ok_atom>>;
 
-/// What a front end is made of.
+/// Why a request comes too soon, and when it may come again.
+struct too_soon {
+  std::string why; ///< a sentence without its full stop
+  std::chrono::seconds again{1};
+};
+
+/// What a front end is made of. Its functions are called from the front end alone.
 struct http_front_end_context {
   environment_ptr env;
-  /// What a principal's sessions talk to.
-  std::function<session_context(const std::string& principal)> session_of;
+  /// What a principal's sessions talk to; nothing if it is served no more.
+  std::function<std::optional<session_context>(const std::string& principal)> session_of;
   http_allowance allowance;
   mirrored_parameters mirrored{}; ///< null: no tool has any
+  /// Counts a request of a principal, and may put it off. Null: none is.
+  std::function<std::optional<too_soon>(const std::string& principal)> count_request{};
+  /// May put off a call of a tool, which would only wait to be refused. Null: none is.
+  std::function<std::optional<too_soon>(const std::string& principal)> put_off_call{};
 };
 
 /// Tells the eras and the sessions apart, and hands each request to its client's actor.
@@ -46,11 +59,13 @@ struct http_front_end_state {
   };
 
   void take(http_arrival& arrival);
+  bool put_off(http_arrival& arrival, const std::optional<too_soon>& reason);
   void take_modern(http_arrival& arrival);
   void take_legacy(http_arrival& arrival);
   void open_session(http_arrival& arrival);
   bool make_room(const std::string& principal);
   void end_session(const std::string& id);
+  void stop_principal(const std::string& principal);
   void stop_client(const http_transport_actor& which);
   void died(const caf::down_msg& down);
   caf::result<caf::ok_atom> stop();

@@ -93,6 +93,8 @@ CAF_ADD_TYPE_ID(bulkhead, (bulkhead::trace_context))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::approval_state))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::client_status))
 CAF_ADD_TYPE_ID(bulkhead, (std::vector<bulkhead::client_status>))
+CAF_ADD_TYPE_ID(bulkhead, (bulkhead::session_status))
+CAF_ADD_TYPE_ID(bulkhead, (std::vector<bulkhead::session_status>))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::documents_ptr))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::catalogue_ptr))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::tool_shelf_ptr))
@@ -426,10 +428,11 @@ using approval_store_actor = caf::typed_actor<
     /// Approves of it.
     caf::replies_to<save_atom, tool_identity>::with<caf::ok_atom>>;
 
-/// Bounds how many runs go on at once.
+/// Bounds how many runs go on at once, of each tenant and of all together.
 using admission_actor = caf::typed_actor<
-    /// A ticket for one run; waits in a bounded queue until the deadline. Fails with overloaded.
-    caf::replies_to<admit_atom, deadline>::with<std::uint64_t>,
+    /// A ticket for one run of a tenant; waits in the tenant's bounded queue until the deadline.
+    /// Fails with overloaded.
+    caf::replies_to<admit_atom, std::string, deadline>::with<std::uint64_t>,
     /// Gives the ticket back; also done when its holder dies.
     caf::reacts_to<release_atom, std::uint64_t>>;
 
@@ -456,7 +459,9 @@ using python_sessions_actor = caf::typed_actor<
     caf::reacts_to<taken_atom>,
     /// The run of this session under this lease is over; the interpreter lives on in the sandbox,
     /// or the session is lost (null). Also done, as lost, when who claimed it dies.
-    caf::reacts_to<release_atom, std::string, std::uint64_t, sandbox_actor>>;
+    caf::reacts_to<release_atom, std::string, std::uint64_t, sandbox_actor>,
+    /// Those that are kept now, the one used last first.
+    caf::replies_to<status_atom>::with<std::vector<session_status>>>;
 
 /// Whoever wants a run's output while it is written.
 using output_observer_actor = caf::typed_actor<

@@ -88,7 +88,7 @@ void invocation_state::begin(const catalogue_ptr& all) {
   what = sandbox_run{request.id, std::move(request.code), {}, {}, budget,
                      {},         std::move(request.files)};
   if (request.session) {
-    what.keep = context.env->config.session_idle;
+    what.keep = context.env->config->session_idle;
   }
   for (const auto& entry : catalogue->servers) {
     if (!allows_server(catalogue->rules, entry.name).allowed) {
@@ -124,7 +124,7 @@ std::vector<std::string> invocation_state::loadable_servers() const {
   if (request.session) {
     return request.session->loadable;
   }
-  return context.env->config.autoload ? catalogue->allowed_servers() : std::vector<std::string>{};
+  return context.env->config->autoload ? catalogue->allowed_servers() : std::vector<std::string>{};
 }
 
 void invocation_state::send_to(sandbox_actor which) {

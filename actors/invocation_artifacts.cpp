@@ -186,7 +186,7 @@ void invocation_state::add_artifact(kept_artifact kept) {
 
 void invocation_state::keep_what_is_not_shown() {
   if (!context.store || !request.keep_output ||
-      shows_all_captured(answer, context.env->config.output, context.env->bounds)) {
+      shows_all_captured(answer, context.env->config->output, context.env->bounds)) {
     return;
   }
   // Little was written, but what it takes to show it is more than there is room for.

@@ -105,7 +105,7 @@ expected<ledger_database*> ledger_state::opened() {
     database.reset();
   }
   if (!database) {
-    auto made = ledger_database::open(ledger_rules(env->config), ledger_database::access::write);
+    auto made = ledger_database::open(ledger_rules(*env->config), ledger_database::access::write);
     if (!made) {
       return tl::unexpected{made.error()};
     }

@@ -88,7 +88,7 @@ void mcp_session_state::call_tool(const rpc_message& message, const mcp_request&
   }
   const auto& env = *context.env;
   auto call =
-      read_python_call(request.find("arguments"), *context.catalogue(), env.config, env.bounds);
+      read_python_call(request.find("arguments"), *context.catalogue(), *env.config, env.bounds);
   if (call) {
     start_run(message, request, std::move(*call), std::move(*back));
   } else {
@@ -101,7 +101,7 @@ void mcp_session_state::reject_call(const rpc_message& message, const mcp_reques
                                     run_status status, error reason) {
   context.env->activity->run_refused(status);
   auto rendered =
-      render_call_result(answer_of(status, std::move(reason)), context.env->config.output);
+      render_call_result(answer_of(status, std::move(reason)), context.env->config->output);
   respond(message.id, call_result(rendered, form_for(request)));
 }
 
@@ -152,6 +152,7 @@ void mcp_session_state::start_run(const rpc_message& message, const mcp_request&
   run.what.watch =
       env.activity->run_asked({run.what.id, run.what.client, run.what.servers,
                                std::string{run.what.trace.trace_id()}, !call.session.empty()});
+  show_asked(run);
   auto id = run.what.id;
   requests.emplace(message.id, id);
   runs.emplace(id, std::move(run));
@@ -162,7 +163,7 @@ void mcp_session_state::start_run(const rpc_message& message, const mcp_request&
   }
   auto fresh = call.session == "new";
   auto configured = context.catalogue();
-  auto loadable = env.config.autoload ? configured->allowed_servers() : std::vector<std::string>{};
+  auto loadable = env.config->autoload ? configured->allowed_servers() : std::vector<std::string>{};
   claim_session(id, {context.owner, fresh ? std::string{} : std::move(call.session), call.reset,
                      runs[id].what.servers, std::move(loadable),
                      deadline::at(self->clock().now() + queue_wait), std::move(configured)});
@@ -181,6 +182,7 @@ void mcp_session_state::claim_session(const std::string& id, session_claim claim
             }
             found->second.what.servers = lease.servers;
             found->second.what.session = std::move(lease);
+            show_session(found->second);
             admit(id);
           },
           [this, id](const caf::error& reason) {
@@ -202,7 +204,7 @@ void mcp_session_state::leave_session(run_in_flight& run) {
 void mcp_session_state::admit(const std::string& id) {
   auto due = deadline::at(self->clock().now() + queue_wait);
   // A moment more than the deadline, so that admission itself says why.
-  self->request(context.admission, queue_wait + seconds{1}, admit_atom::value, due)
+  self->request(context.admission, queue_wait + seconds{1}, admit_atom::value, context.owner, due)
       .then([this, id](std::uint64_t ticket) { admitted(id, ticket); },
             [this, id](const caf::error& reason) {
               auto why = from_caf(reason, "wait for a free place to run");
@@ -256,7 +258,7 @@ void mcp_session_state::failed(const std::string& id, run_status status, error r
                                        self->clock().now() - found->second.since)
                                        .count());
     note_unfinished(found->second, answer);
-    found->second.what.watch->ended(status, self->clock().now() - found->second.since);
+    tell_end(found->second, status);
   }
   finished(id, answer);
 }
@@ -293,13 +295,14 @@ void mcp_session_state::finished(const std::string& id, const run_answer& answer
   auto node = runs.extract(found);
   auto& run = node.mapped();
   end_questions(id, {errc::closed, "the run is over"});
+  show_end(id, answer);
   leave_session(run);
   if (run.invocation) {
     self->send(context.admission, release_atom::value, run.ticket);
     self->demonitor(run.invocation.address());
   }
   if (!run.cancelled) {
-    auto rendered = render_call_result(answer, context.env->config.output, context.env->bounds,
+    auto rendered = render_call_result(answer, context.env->config->output, context.env->bounds,
                                        run.form.structured());
     conclude(run, call_result(rendered, run.form), answer);
   }
@@ -380,6 +383,13 @@ void mcp_session_state::log_end(const run_in_flight& run, const run_answer& answ
   write_for(run.request, encode_notification("notifications/message", log_params(severity, data)));
 }
 
+/// Something served besides isn't watched.
+void mcp_session_state::tell_end(const run_in_flight& run, run_status status) const {
+  if (run.what.watch) {
+    run.what.watch->ended(status, self->clock().now() - run.since);
+  }
+}
+
 void mcp_session_state::cancel_run(std::map<std::string, run_in_flight>::iterator found) {
   auto& run = found->second;
   end_questions(found->first, {errc::cancelled, "the client cancelled the run"});
@@ -388,13 +398,29 @@ void mcp_session_state::cancel_run(std::map<std::string, run_in_flight>::iterato
   states.erase(run.state);
   if (run.now == run_in_flight::stage::queued) {
     note_unfinished(run, answer_of(run_status::cancelled, {errc::cancelled, {}}));
-    run.what.watch->ended(run_status::cancelled, self->clock().now() - run.since);
+    tell_end(run, run_status::cancelled);
+    show_end(found->first, answer_of(run_status::cancelled, {errc::cancelled, {}}));
     leave_session(run);
     runs.erase(found);
     return;
   }
   // Its place is free once it has really ended.
   self->send<caf::message_priority::high>(run.invocation, cancel_atom::value);
+}
+
+/// Not by its client, which waits for an answer.
+void mcp_session_state::cancel_for_owner(const std::string& id) {
+  auto found = runs.find(id);
+  if (found == runs.end()) {
+    return;
+  }
+  end_questions(id, {errc::cancelled, "the run was cancelled"});
+  if (found->second.now == run_in_flight::stage::queued) {
+    failed(std::string{id}, run_status::cancelled,
+           {errc::cancelled, "cancelled on the web page before it began"});
+    return;
+  }
+  self->send<caf::message_priority::high>(found->second.invocation, cancel_atom::value);
 }
 
 void mcp_session_state::schedule_tick() {

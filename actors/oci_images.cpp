@@ -164,7 +164,7 @@ private:
                                      unpack_script,
                                      "sh",
                                      facts_.engine.binary,
-                                     context_.env->config.image,
+                                     context_.env->config->image,
                                      container,
                                      fmt::format("{}={}", owner_label, context_.env->instance),
                                      beside,

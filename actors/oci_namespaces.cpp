@@ -110,7 +110,7 @@ std::string mount_place(const driver_context& context, const std::vector<std::st
   for (const std::string place : places) {
     std::error_code ignored;
     auto needed = [&](const std::string& path) { return lies_in(path, place); };
-    bool free = !needed(context.env->runtime_dir) && !needed(context.env->config.state_dir) &&
+    bool free = !needed(context.env->runtime_dir) && !needed(context.env->config->state_dir) &&
                 std::none_of(in_use.begin(), in_use.end(), needed);
     if (free && std::filesystem::is_directory(place, ignored)) {
       return place;

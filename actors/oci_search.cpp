@@ -30,7 +30,7 @@ constexpr std::array init_programs = {"/usr/libexec/podman/catatonit",
                                       "tini"};
 
 expected<void> check_runtimes(const driver_context& context) {
-  const auto& wanted = context.env->config.oci_runtime;
+  const auto& wanted = context.env->config->oci_runtime;
   if (!wanted.empty()) {
     return !context.find_program(wanted).empty()
                ? expected<void>{}
@@ -79,7 +79,7 @@ task<expected<std::vector<id_range>>> find_ranges(driver_context& context,
   for (const auto& range : ranges) {
     most = std::max<std::uint64_t>(most, std::uint64_t{range.inside} + range.count);
   }
-  const auto& config = context.env->config;
+  const auto& config = *context.env->config;
   if (most <= std::max(config.container_uid, config.container_gid)) {
     co_return fail(errc::unavailable,
                    fmt::format("map the sandbox's user {0}:{1}: account {2} has too few sub-ids; "

@@ -165,12 +165,13 @@ std::string cache_folder(const environment& env) {
 }
 
 std::string probe_cache_path(const environment& env) {
-  return cache_folder(env) + "/probe.json";
+  return cache_folder(env) +
+         (env.tenant.empty() ? "/probe.json" : "/probe-" + env.tenant + ".json");
 }
 
 json probe_cache_key(const driver_context& context, const engine_profile& engine,
                      const std::string& image_id) {
-  const auto& config = context.env->config;
+  const auto& config = *context.env->config;
   auto oci = json::array();
   for (const auto& name : {std::string{"crun"}, std::string{"runc"}, config.oci_runtime}) {
     oci.push_back(name.empty() ? json{} : describe_file(context.find_program(name)));
@@ -235,7 +236,14 @@ std::string sandbox_stamp(const driver_context& context, const runtime_facts& fa
   if (auto cut = images.rfind("-containers"); cut != std::string::npos) {
     images.replace(cut, std::string::npos, "-images/images.json");
   }
-  return json{facts.report.image_id, describe_file(images), describe_file(facts.engine.binary),
+  const auto& config = *context.env->config;
+  return json{config.image,
+              config.memory,
+              config.pids,
+              config.cpus.value_or(0),
+              facts.report.image_id,
+              describe_file(images),
+              describe_file(facts.engine.binary),
               describe_file(facts.oci_binary),
               read_small_file(context.host.subuid_file).value_or("")}
       .dump();

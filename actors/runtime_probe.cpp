@@ -138,7 +138,7 @@ private:
   /// podman's service saves a process of its command line for each sandbox. It is used where it is
   /// asked for, and on cgroup v2 where the limits of its containers hold as well.
   task<expected<void>> choose_driver() {
-    const auto& wanted = context_.env->config.driver;
+    const auto& wanted = context_.env->config->driver;
     if (facts_->oci) {
       co_return wanted.empty()
           ? expected<void>{}
@@ -186,7 +186,7 @@ private:
 
   /// Version and the uid outside that stands for the container's user.
   task<expected<void>> find_identity() {
-    auto uid = context_.env->config.container_uid;
+    auto uid = context_.env->config->container_uid;
     if (!podman()) {
       auto range = find_sub_uids(context_.host);
       // In rootless docker's user namespace uid 0 is the account and 1 its first sub-uid.
@@ -257,7 +257,7 @@ private:
 
   /// What to try, best first.
   std::vector<oci_candidate> oci_candidates() const {
-    const auto& wanted = context_.env->config.oci_runtime;
+    const auto& wanted = context_.env->config->oci_runtime;
     if (facts_->gvisor) {
       // ptrace is slow, but asks nothing of the host; every version has it.
       return {{wanted, {}}, {wanted, "ptrace"}};
@@ -302,7 +302,7 @@ private:
   }
 
   task<bool> try_runtime(error& last) {
-    auto limits = configured_limits(context_.env->config);
+    auto limits = configured_limits(*context_.env->config);
     probe_session session{context_, *facts_};
     auto python = co_await session.open(limits);
     expected<std::string> answer = fail(errc::unavailable, "");
@@ -357,7 +357,7 @@ private:
                               : facts_->pids_enforced ? "memory"
                                                       : "memory and pids",
                               limits_remedy(*facts_, context_.host));
-      if (context_.env->config.strict) {
+      if (context_.env->config->strict) {
         co_return fail(errc::unavailable, what + " (refused because of MCP_BRIDGE_STRICT)");
       }
       facts_->report.warnings.push_back(what);

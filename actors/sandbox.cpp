@@ -147,7 +147,8 @@ void sandbox_state::execute(sandbox_run& what, const sandbox_owner_actor& who) {
 void sandbox_state::start_code() {
   enter(phase::running, start_budget);
   give_credit(stream_id::out, std::exchange(withheld, 0));
-  send(encode_init(run.servers, run.discovered, context.env->bounds, context.env->config.autoload));
+  send(
+      encode_init(run.servers, run.discovered, context.env->bounds, context.env->config->autoload));
   send(encode_execute(run.id, run.code, run.keep.count() > 0, run.files));
   run.code.clear();
   run.files.clear();

@@ -71,15 +71,15 @@ void sandbox_pool_state::start() {
     self->monitor(waiting);
     stamps[waiting.address()];
   }
-  if (context.env->config.pool.from_start || !stamps.empty()) {
-    wanted = context.env->config.pool.floor;
+  if (context.env->config->pool.from_start || !stamps.empty()) {
+    wanted = context.env->config->pool.floor;
     self->send(self, tick_atom::value);
     looking = true;
   }
 }
 
 void sandbox_pool_state::taken(bool from_shelf) {
-  const auto& sizes = context.env->config.pool;
+  const auto& sizes = context.env->config->pool;
   auto now = self->clock().now();
   failing = false;
   deaths = 0;
@@ -143,7 +143,7 @@ void sandbox_pool_state::look_around() {
 }
 
 void sandbox_pool_state::shrink() {
-  const auto& sizes = context.env->config.pool;
+  const auto& sizes = context.env->config->pool;
   auto now = self->clock().now();
   if (wanted > sizes.floor && now - last_miss > shrink_after) {
     --wanted;

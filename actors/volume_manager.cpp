@@ -93,9 +93,9 @@ std::string volume_manager_state::root() const {
 }
 
 expected<instance_folders> volume_manager_state::prepare() const {
-  instance_folders folders{root(), root() + "/ipc", env->config.state_dir + "/user_tools",
+  instance_folders folders{root(), root() + "/ipc", env->config->state_dir + "/user_tools",
                            fmt::format("{}/{}", root(), seccomp_file)};
-  for (const auto& path : {env->runtime_dir, env->config.state_dir}) {
+  for (const auto& path : {env->runtime_dir, env->config->state_dir}) {
     if (auto made = make_folders(path); !made) {
       return tl::unexpected{made.error()};
     }
@@ -129,7 +129,7 @@ expected<instance_folders> volume_manager_state::prepare() const {
 }
 
 expected<std::string> volume_manager_state::grant(std::uint32_t guest) const {
-  auto folder = env->config.state_dir + "/user_tools";
+  auto folder = env->config->state_dir + "/user_tools";
   auto shared = share_folder(folder, ::geteuid(), guest);
   if (!shared) {
     return tl::unexpected{shared.error()};

@@ -153,7 +153,7 @@ int approve_tool(application& app, stop_signal& stop, const command_line& line, 
                                    tool->name, *server, verdict.rule)});
   }
   tool_identity what{*server, tool->name, definition_digest(*tool)};
-  auto stored = change_approvals(approvals_path(app.env()->config), [&](auto& approvals) {
+  auto stored = change_approvals(approvals_path(*app.env()->config), [&](auto& approvals) {
     add_approval(approvals, {what, milliseconds_now()});
   });
   if (!stored) {

@@ -3,6 +3,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
 #include <sstream>
 #include <utility>
 #include <vector>
@@ -36,6 +37,7 @@ constexpr const char* examples = R"(Examples:
   bulkhead ledger --calls --since 2h    which tools were called, and how that ended
   bulkhead login issues                 log in to the MCP server "issues" by OAuth
   bulkhead servers import claude-code   take over the servers that Claude Code has, after asking
+  bulkhead token new ali --expires 90d  let the tenant "ali" in over HTTP (see bulkhead.toml)
   bulkhead image build                  make the sandbox image from Debian packages
   bulkhead image build --profile data   the one with numpy, pandas, matplotlib and more
 
@@ -185,6 +187,63 @@ CLI::App* add_import(CLI::App& servers, command_line& result) {
   return import;
 }
 
+void add_serve_config(CLI::App& command, command_line& result) {
+  command
+      .add_option_function<std::string>(
+          "--config",
+          [&result](const std::string& path) {
+            // The account that root becomes may not get to where we are now.
+            result.serve_config = std::filesystem::absolute(path).lexically_normal().string();
+          },
+          "The file with the tenants (default: MCP_BRIDGE_SERVE_CONFIG, or bulkhead.toml in the "
+          "state folder)")
+      ->type_name("FILE");
+}
+
+struct token_commands {
+  CLI::App* make;
+  CLI::App* list;
+  CLI::App* revoke;
+  CLI::App* rotate;
+};
+
+constexpr const char* token_help = R"(
+A token is printed once, when it is made; the file keeps its SHA-256 alone. A server that runs notices
+changes of the file by itself.)";
+
+token_commands add_token(CLI::App& app, command_line& result) {
+  auto* token = app.add_subcommand("token", "Make, list and revoke the tokens of tenants");
+  token->require_subcommand(1);
+  token->footer(token_help);
+  auto add = [&](const char* name, const char* what, bool tenant) {
+    auto* command = token->add_subcommand(name, what);
+    command->footer("");
+    auto* option = command->add_option("TENANT", result.tenant, "Whose");
+    option->required(tenant);
+    add_serve_config(*command, result);
+    return command;
+  };
+  auto expires = [&](CLI::App* command, const char* what) {
+    command->add_option("--expires", result.expires, what)->type_name("TIME");
+  };
+  auto* make = add("new", "Make a token and print it", true);
+  make->add_option("--id", result.token_id, "What people and logs call it (default: token-1, …)")
+      ->type_name("ID");
+  expires(make, "When it ends: after 90d, 12h, …, or a date (UTC; default: never)");
+  make->add_flag("--add-tenant", result.add_tenant, "Make the tenant, and the file, if need be");
+  auto* list = add("list", "Show which tokens there are, without themselves", false);
+  auto* revoke = add("revoke", "Take a token away", true);
+  revoke->add_option("ID", result.token_id, "Which")->required();
+  auto* rotate = add("rotate", "Make and print a token in the place of another", true);
+  rotate->add_option("ID", result.token_id, "Which")->required();
+  rotate
+      ->add_option("--grace", result.grace,
+                   "How long the old one stays valid, e.g. 1h (default: not at all)")
+      ->type_name("SPAN");
+  expires(rotate, "When the new one ends (default: when the old one would have)");
+  return {make, list, revoke, rotate};
+}
+
 CLI::App* add_build(CLI::App& image, command_line& result) {
   auto* build = image.add_subcommand("build", "Make the image from Debian packages, or pull one");
   auto* pull = build->add_flag("--pull", result.pull, "Pull a registry image instead");
@@ -203,6 +262,16 @@ CLI::App* add_build(CLI::App& image, command_line& result) {
       ->excludes(pull);
   build->add_flag("--rebuild", result.rebuild, "Even if the image is current");
   return build;
+}
+
+CLI::App* add_serve(CLI::App& app, command_line& result) {
+  auto* serve = app.add_subcommand("serve", "Serve MCP over HTTP, for one or several tenants");
+  add_serve_config(*serve, result);
+  serve->add_option("--listen", result.listen,
+                    "HOST:PORT, in place of what the file says (default: 127.0.0.1:8765)");
+  serve->footer(
+      "Without a file with tenants there is one, whose token is printed: for a first try.");
+  return serve;
 }
 
 /// For tests: not in the help.
@@ -228,6 +297,7 @@ command_line parse_command_line(int argc, char** argv, int out) {
                  "The account that Bulkhead becomes when root starts it")
       ->capture_default_str();
 
+  auto* serve = add_serve(app, result);
   auto* run = add_run(app, result);
   auto* doctor =
       app.add_subcommand("doctor", "Show what is enforced here, constraint by constraint");
@@ -249,6 +319,7 @@ command_line parse_command_line(int argc, char** argv, int out) {
 
   auto* ledger = add_ledger(app, result);
   auto* approve = add_approve(app, result);
+  auto token = add_token(app, result);
   auto* image = app.add_subcommand("image", "The sandbox image");
   image->require_subcommand(1);
   auto* build = add_build(*image, result);
@@ -276,6 +347,7 @@ command_line parse_command_line(int argc, char** argv, int out) {
   }
   using verb = command_line::verb;
   const std::pair<const CLI::App*, verb> commands[] = {
+      {serve, verb::serve},
       {run, verb::run},
       {doctor, verb::doctor},
       {servers, verb::servers},
@@ -285,6 +357,10 @@ command_line parse_command_line(int argc, char** argv, int out) {
       {login, verb::login},
       {logout, verb::logout},
       {image, verb::image_build},
+      {token.make, verb::token_new},
+      {token.list, verb::token_list},
+      {token.revoke, verb::token_revoke},
+      {token.rotate, verb::token_rotate},
       {conformance_server, verb::conformance_server},
       {conformance_client, verb::conformance_client},
   };

@@ -14,6 +14,7 @@ namespace bulkhead {
 struct command_line {
   enum class verb {
     stdio,
+    serve,
     run,
     doctor,
     servers,
@@ -23,10 +24,17 @@ struct command_line {
     login,
     logout,
     image_build,
+    token_new,
+    token_list,
+    token_revoke,
+    token_rotate,
     conformance_server,
     conformance_client,
   };
   verb what = verb::stdio;
+
+  // serve
+  std::string listen; ///< HOST:PORT, in place of what the configuration says
 
   // run, servers import
   std::string file; ///< a path, or "-" for standard input
@@ -69,6 +77,14 @@ struct command_line {
   std::string tool; ///< SERVER/TOOL
   bool list = false;
   bool revoke = false;
+
+  // serve, token
+  std::string serve_config; ///< the path of bulkhead.toml, absolute; empty: where it usually is
+  std::string tenant;
+  std::string token_id;
+  std::string expires; ///< as it was typed
+  std::string grace;   ///< as it was typed
+  bool add_tenant = false;
 
   // doctor, servers, run, ledger
   bool json = false;

@@ -13,6 +13,11 @@ namespace bulkhead {
 /// The stdio server: until the client closes its end, or a signal.
 int serve_stdio(application& app, stop_signal& stop, int in, int out);
 
+/// `serve`: MCP over HTTP for several tenants, until a signal. Prints its address; without a
+/// configuration also the one token. 2 when the configuration can't be used, 1 when it can't listen
+/// or something failed.
+int serve_http(const command_line& line, const settings& config, const account& who, int out);
+
 /// `conformance-server`, for tests: MCP over HTTP on loopback until whoever started it closes its
 /// end, or a signal. Prints its URL, then the token it wants, a line each.
 int serve_conformance(application& app, stop_signal& stop, const command_line& line, int in,
@@ -51,6 +56,11 @@ int log_in_to_server(application& app, stop_signal& stop, const command_line& li
 
 /// `logout`: forgets them, and has the authorization server forget them.
 int log_out_of_server(application& app, stop_signal& stop, const command_line& line, int out);
+
+/// `token new|list|revoke|rotate`: changes the file alone; nothing is started. 0 when it is done; 2
+/// for a call that can't be meant, else 1. A token that couldn't be stored is printed all the same,
+/// with what to write by hand.
+int run_token(const command_line& line, const settings& config, const account& who, int out);
 
 /// `image build`: becomes the builder; comes back only with an error. Its scripts go to a folder
 /// below `runtime_dir`.

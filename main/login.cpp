@@ -223,7 +223,7 @@ int log_in_to_server(application& app, stop_signal& stop, const command_line& li
     return refuse(what, target.error());
   }
   blocking_http http{app, stop};
-  auto folder = credentials_of(app.env()->config);
+  auto folder = credentials_of(*app.env()->config);
   auto challenge = find_challenge(folder, *target, http);
   if (!challenge) {
     return refuse(what, challenge.error());
@@ -261,7 +261,7 @@ int log_out_of_server(application& app, stop_signal& stop, const command_line& l
     return refuse(what, target.error());
   }
   blocking_http http{app, stop};
-  auto folder = credentials_of(app.env()->config);
+  auto folder = credentials_of(*app.env()->config);
   auto lock = lock_credential(folder, *target, http);
   if (!lock) {
     return refuse(what, lock.error());

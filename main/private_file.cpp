@@ -24,7 +24,7 @@ tl::unexpected<error> failed(std::string_view what, const std::string& path, int
 } // namespace
 
 expected<void> write_private_file(const std::string& folder, const std::string& name,
-                                  std::string_view text) {
+                                  std::string_view text, mode_t mode) {
   std::error_code failure;
   std::filesystem::create_directories(std::filesystem::path{folder}.parent_path(), failure);
   if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
@@ -39,7 +39,7 @@ expected<void> write_private_file(const std::string& folder, const std::string& 
     return failed("write", draft, errno);
   }
   int cause = write_all(fd, text);
-  if (cause == 0 && ::fsync(fd) != 0) {
+  if (cause == 0 && (::fchmod(fd, mode) != 0 || ::fsync(fd) != 0)) {
     cause = errno;
   }
   ::close(fd);

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <string>
 #include <string_view>
 
@@ -7,9 +9,9 @@
 
 namespace bulkhead {
 
-/// Puts a file that only its owner can read into `folder`, which is made (0700) if need be: whole
-/// or not at all, in place of one of that name. Errors: unavailable.
+/// Puts a file that only its owner can read, unless `mode` says otherwise, into `folder`, which is
+/// made (0700) if need be: whole or not at all, in place of one of that name. Errors: unavailable.
 expected<void> write_private_file(const std::string& folder, const std::string& name,
-                                  std::string_view text);
+                                  std::string_view text, mode_t mode = 0600);
 
 } // namespace bulkhead

@@ -58,7 +58,7 @@ int run_doctor(application& app, stop_signal& stop, const command_line& line, in
     return 130;
   }
   if (!line.sweep) {
-    found->remarks = app.env()->config.remarks;
+    found->remarks = app.env()->config->remarks;
     found->problems = app.catalogue()->problems;
   } else if (found->failure) {
     complain(found->failure->message);

@@ -161,7 +161,7 @@ int run_file(application& app, stop_signal& stop, const command_line& line, std:
   request.servers = std::move(*servers);
   request.client = "bulkhead run";
   request.client_version = BULKHEAD_VERSION;
-  request.timeout = line.timeout.value_or(app.env()->config.timeout);
+  request.timeout = line.timeout.value_or(app.env()->config->timeout);
   request.patient = true;
   auto lost = std::make_shared<std::atomic<int>>(0);
   if (!line.json) {

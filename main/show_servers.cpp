@@ -320,7 +320,7 @@ int show_servers(application& app, stop_signal& stop, const command_line& line, 
       line.stubs ? as_stubs(*servers, line.json)
       : line.json
           ? as_json(catalogue, *servers).dump(2, ' ', false, json::error_handler_t::replace) + "\n"
-          : as_text(catalogue, *servers, app.env()->config.state_dir);
+          : as_text(catalogue, *servers, app.env()->config->state_dir);
   auto failed = std::any_of(servers->begin(), servers->end(),
                             [](const auto& server) { return !server.failure.empty(); });
   return write_answer(out, printable(text), failed || catalogue.has_errors() ? 1 : 0);

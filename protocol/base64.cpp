@@ -1,5 +1,6 @@
 #include "protocol/base64.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -75,6 +76,14 @@ std::string encode_base64(std::string_view bytes) {
   }
   result.append((4 - result.size() % 4) % 4, '=');
   return result;
+}
+
+std::string encode_base64url(std::string_view bytes) {
+  auto text = encode_base64(bytes);
+  std::replace(text.begin(), text.end(), '+', '-');
+  std::replace(text.begin(), text.end(), '/', '_');
+  text.erase(text.find_last_not_of('=') + 1);
+  return text;
 }
 
 } // namespace bulkhead

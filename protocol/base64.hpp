@@ -13,4 +13,7 @@ std::optional<std::string> decode_base64(std::string_view text);
 /// `bytes` in the same encoding.
 std::string encode_base64(std::string_view bytes);
 
+/// `bytes` in the alphabet that is safe in URLs, without padding (RFC 4648, section 5).
+std::string encode_base64url(std::string_view bytes);
+
 } // namespace bulkhead

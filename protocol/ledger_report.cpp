@@ -1,8 +1,6 @@
 #include "protocol/ledger_report.hpp"
 
-#include <charconv>
 #include <chrono>
-#include <cstdio>
 #include <ctime>
 #include <vector>
 
@@ -12,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "protocol/printable.hpp"
+#include "protocol/time_text.hpp"
 
 namespace bulkhead {
 
@@ -21,23 +20,6 @@ using json = nlohmann::ordered_json;
 
 /// Digits of an id that tell it from others at a glance; `--run` takes them.
 constexpr std::size_t short_id = 12;
-
-std::int64_t seconds_of(char unit) {
-  switch (unit) {
-  case 's':
-    return 1;
-  case 'm':
-    return 60;
-  case 'h':
-    return 3'600;
-  case 'd':
-    return 86'400;
-  case 'w':
-    return 604'800;
-  default:
-    return 0;
-  }
-}
 
 /// One field of a line: nothing in it ends the line or moves the cursor.
 std::string field(std::string_view text) {
@@ -81,38 +63,13 @@ expected<std::int64_t> parse_since(std::string_view text, std::int64_t now) {
                       fmt::format("\"{}\" is no time: expected 90s, 30m, 2h, 7d or 2w, or a date "
                                   "such as 2026-11-30 or 2026-11-30T17:05 (UTC)",
                                   printable(text.substr(0, 40))));
-  std::int64_t count = 0;
-  auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), count);
-  if (failure == std::errc{} && end == text.data() + text.size() - 1) {
-    auto unit = seconds_of(text.back());
-    bool usable = unit > 0 && count >= 0 && count <= 100'000'000;
-    return usable ? expected<std::int64_t>{now - count * unit * 1000} : refused;
+  if (auto span = parse_span(text)) {
+    return now - std::chrono::milliseconds{*span}.count();
   }
-  std::tm time{};
-  int length = 0;
-  std::string date{text.substr(0, text.size() - (text.ends_with('Z') ? 1 : 0))};
-  auto whole = [&] { return length == static_cast<int>(date.size()); };
-  const auto* input = date.c_str();
-  bool read =
-      (std::sscanf(input, "%4d-%2d-%2d%n", &time.tm_year, &time.tm_mon, &time.tm_mday, &length) ==
-           3 &&
-       whole()) ||
-      (std::sscanf(input, "%4d-%2d-%2dT%2d:%2d%n", &time.tm_year, &time.tm_mon, &time.tm_mday,
-                   &time.tm_hour, &time.tm_min, &length) == 5 &&
-       whole()) ||
-      (std::sscanf(input, "%4d-%2d-%2dT%2d:%2d:%2d%n", &time.tm_year, &time.tm_mon, &time.tm_mday,
-                   &time.tm_hour, &time.tm_min, &time.tm_sec, &length) == 6 &&
-       whole());
-  std::chrono::year_month_day day{std::chrono::year{time.tm_year},
-                                  std::chrono::month{static_cast<unsigned>(time.tm_mon)},
-                                  std::chrono::day{static_cast<unsigned>(time.tm_mday)}};
-  if (!read || !day.ok() || time.tm_hour < 0 || time.tm_hour > 23 || time.tm_min < 0 ||
-      time.tm_min > 59 || time.tm_sec < 0 || time.tm_sec > 60) {
-    return refused;
-  }
-  auto seconds = std::chrono::sys_days{day}.time_since_epoch() + std::chrono::hours{time.tm_hour} +
-                 std::chrono::minutes{time.tm_min} + std::chrono::seconds{time.tm_sec};
-  return std::chrono::duration_cast<std::chrono::milliseconds>(seconds).count();
+  auto moment = parse_moment(text);
+  return moment
+             ? expected<std::int64_t>{std::chrono::milliseconds{moment->time_since_epoch()}.count()}
+             : refused;
 }
 
 std::string time_text(std::int64_t milliseconds) {

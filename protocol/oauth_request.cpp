@@ -24,15 +24,6 @@ std::string sha256(std::string_view text) {
   return {digest.begin(), digest.end()};
 }
 
-/// Base64url without padding (RFC 4648, 5).
-std::string base64url(std::string_view bytes) {
-  auto text = encode_base64(bytes);
-  std::replace(text.begin(), text.end(), '+', '-');
-  std::replace(text.begin(), text.end(), '/', '_');
-  text.erase(text.find_last_not_of('=') + 1);
-  return text;
-}
-
 bool same_secret(std::string_view a, std::string_view b) {
   return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
 }
@@ -67,7 +58,7 @@ expected<void> check_issuer(const authorization_attempt& attempt,
 } // namespace
 
 std::string code_challenge(std::string_view verifier) {
-  return base64url(sha256(verifier));
+  return encode_base64url(sha256(verifier));
 }
 
 std::vector<std::string> wanted_scopes(const std::vector<std::string>& named,

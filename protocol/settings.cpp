@@ -11,7 +11,7 @@
 
 #include "protocol/ascii.hpp"
 #include "protocol/edit_distance.hpp"
-#include "protocol/image_profiles.hpp"
+#include "protocol/setting_values.hpp"
 #include "protocol/variable_expansion.hpp"
 
 namespace bulkhead {
@@ -21,42 +21,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr std::uint64_t least_memory = 32 * mebibyte;
-constexpr std::uint64_t most_memory = 1024ULL * 1024 * mebibyte;
 constexpr double longest_timeout_seconds = 86'400;
-
-bool is_control(char c) {
-  return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
-}
-
-/// A value as error texts show it: short, and harmless to a terminal.
-std::string shown(std::string_view value) {
-  constexpr std::size_t longest = 80;
-  std::string result;
-  for (char c : value.substr(0, longest)) {
-    result += is_control(c) ? '?' : c;
-  }
-  return value.size() > longest ? result + "…" : result;
-}
-
-template <class T>
-std::optional<T> parse_whole(std::string_view text) {
-  T value{};
-  auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (code != std::errc{} || end != text.data() + text.size()) {
-    return std::nullopt;
-  }
-  return value;
-}
-
-/// Digits with an optional fraction; no sign, exponent, "inf" or "nan".
-std::optional<double> parse_decimal(std::string_view text) {
-  auto plain = [](char c) { return (c >= '0' && c <= '9') || c == '.'; };
-  if (text.empty() || !std::all_of(text.begin(), text.end(), plain)) {
-    return std::nullopt;
-  }
-  return parse_whole<double>(text);
-}
 
 std::optional<bool> parse_boolean(std::string_view text) {
   auto value = lower_case(text);
@@ -120,7 +85,7 @@ public:
 
   void refuse(std::string_view name, std::string_view value, std::string_view expectation) {
     errors_.push_back({errc::invalid_argument, fmt::format("{}=\"{}\" can't be used: expected {}",
-                                                           name, shown(value), expectation)});
+                                                           name, shown_value(value), expectation)});
   }
   void refuse(std::string message) {
     errors_.push_back({errc::invalid_argument, std::move(message)});
@@ -146,24 +111,9 @@ public:
     take(name, target, "1, 0, true, false, yes or no", parse_boolean);
   }
 
-  void take_count(std::string_view name, std::uint32_t& target, std::uint32_t least,
-                  std::uint32_t most) {
-    take(name, target, fmt::format("a whole number from {} to {}", least, most),
-         [=](std::string_view text) {
-           auto number = parse_whole<std::uint32_t>(text);
-           return number && *number >= least && *number <= most ? number : std::nullopt;
-         });
-  }
-
-  bool take_timeout(std::string_view name, milliseconds& target) {
-    return take(name, target, "seconds from 0.1 to 86400, e.g. 30 or 2.5",
-                [](std::string_view text) -> std::optional<milliseconds> {
-                  auto number = parse_decimal(text);
-                  if (!number || *number < 0.1 || *number > longest_timeout_seconds) {
-                    return std::nullopt;
-                  }
-                  return milliseconds(std::llround(*number * 1000));
-                });
+  template <class T, class Value>
+  bool take(std::string_view name, T& target, const value_kind<Value>& kind) {
+    return take(name, target, kind.expectation, kind.parse);
   }
 
   std::vector<error>& errors() { return errors_; }
@@ -172,15 +122,6 @@ private:
   const environment_lookup& environment_;
   std::vector<error> errors_;
 };
-
-std::optional<std::string> checked_image(std::string_view text) {
-  auto bad = [](char c) { return is_control(c) || c == ' '; };
-  if (text.front() == '-' || std::any_of(text.begin(), text.end(), bad)) {
-    return std::nullopt;
-  }
-  const auto* profile = find_image_profile(text);
-  return std::string(profile != nullptr ? profile->reference : text);
-}
 
 void read_runtime(reader& from, settings& to) {
   from.take("MCP_BRIDGE_RUNTIME", to.runtime, "podman, docker, oci or an absolute path",
@@ -199,9 +140,7 @@ void read_runtime(reader& from, settings& to) {
               return text == "cli" || text == "rest" ? std::optional(std::string(text))
                                                      : std::nullopt;
             });
-  from.take("MCP_BRIDGE_IMAGE", to.image,
-            "minimal, data or an image reference without spaces, e.g. localhost/x:1",
-            checked_image);
+  from.take("MCP_BRIDGE_IMAGE", to.image, image_value());
   from.take("MCP_BRIDGE_RUNTIME_IDLE_TIMEOUT", to.runtime_idle_timeout,
             "whole seconds from 0 to 604800", [](std::string_view text) -> std::optional<seconds> {
               auto number = parse_whole<std::uint32_t>(text);
@@ -210,8 +149,8 @@ void read_runtime(reader& from, settings& to) {
 }
 
 void read_timeouts(reader& from, settings& to) {
-  bool chosen = from.take_timeout("MCP_BRIDGE_TIMEOUT", to.timeout);
-  from.take_timeout("MCP_BRIDGE_MAX_TIMEOUT", to.max_timeout);
+  bool chosen = from.take("MCP_BRIDGE_TIMEOUT", to.timeout, timeout_value());
+  from.take("MCP_BRIDGE_MAX_TIMEOUT", to.max_timeout, timeout_value());
   if (to.timeout <= to.max_timeout) {
     return;
   }
@@ -233,25 +172,16 @@ void read_timeouts(reader& from, settings& to) {
 }
 
 void read_limits(reader& from, settings& to) {
-  from.take("MCP_BRIDGE_MEMORY", to.memory, "a size from 32m to 1t, e.g. 512m or 1g",
-            [](std::string_view text) -> std::optional<std::uint64_t> {
-              auto size = parse_size(text);
-              bool usable = size && *size >= least_memory && *size <= most_memory;
-              return usable ? std::optional(*size) : std::nullopt;
-            });
-  from.take_count("MCP_BRIDGE_PIDS", to.pids, 16, 32'768);
-  from.take("MCP_BRIDGE_CPUS", to.cpus, "a number of processors from 0.05 to 1024, e.g. 1.5",
-            [](std::string_view text) -> std::optional<double> {
-              auto number = parse_decimal(text);
-              return number && *number >= 0.05 && *number <= 1024 ? number : std::nullopt;
-            });
+  from.take("MCP_BRIDGE_MEMORY", to.memory, memory_value());
+  from.take("MCP_BRIDGE_PIDS", to.pids, pids_value());
+  from.take("MCP_BRIDGE_CPUS", to.cpus, cpus_value());
   user_ids user{to.container_uid, to.container_gid};
   from.take("MCP_BRIDGE_CONTAINER_USER", user,
             "UID:GID as two numbers, neither of them 0 (root), e.g. 65534:65534", parse_user);
   to.container_uid = user.uid;
   to.container_gid = user.gid;
-  from.take_count("MCP_BRIDGE_CONCURRENT_RUNS", to.concurrent_runs, 1, 1024);
-  from.take_count("MCP_BRIDGE_SESSIONS", to.sessions, 0, 256);
+  from.take("MCP_BRIDGE_CONCURRENT_RUNS", to.concurrent_runs, concurrent_runs_value());
+  from.take("MCP_BRIDGE_SESSIONS", to.sessions, sessions_value());
   from.take("MCP_BRIDGE_SESSION_IDLE", to.session_idle, "whole seconds from 1 to 86400, e.g. 900",
             [](std::string_view text) -> std::optional<std::chrono::seconds> {
               auto number = parse_whole<std::uint32_t>(text);
@@ -266,13 +196,9 @@ void read_limits(reader& from, settings& to) {
 }
 
 void read_store(reader& from, settings& to) {
-  auto size = [](std::string_view text) -> std::optional<std::uint64_t> {
-    auto bytes = parse_size(text);
-    return bytes ? std::optional(*bytes) : std::nullopt;
-  };
-  from.take("MCP_BRIDGE_SPILL", to.spill, "a size, e.g. 64m or 1g, or 0 to keep no output", size);
-  from.take("MCP_BRIDGE_ARTIFACTS", to.artifacts, "a size, e.g. 256m or 2g, or 0 to keep nothing",
-            size);
+  from.take("MCP_BRIDGE_SPILL", to.spill, kept_bytes_value("64m or 1g", "to keep no output"));
+  from.take("MCP_BRIDGE_ARTIFACTS", to.artifacts,
+            kept_bytes_value("256m or 2g", "to keep nothing"));
 }
 
 template <class T, std::size_t N>
@@ -314,7 +240,7 @@ constexpr std::array<std::pair<std::string_view, log_format>, 2> log_formats = {
 
 void read_ledger(reader& from, settings& to) {
   from.take("MCP_BRIDGE_LEDGER", to.ledger, "off, hashes or full", choice(ledger_modes));
-  from.take_count("MCP_BRIDGE_LEDGER_DAYS", to.ledger_days, 1, 3'650);
+  from.take("MCP_BRIDGE_LEDGER_DAYS", to.ledger_days, count_value(1, 3'650));
 }
 
 void read_paths(reader& from, settings& to, std::string_view home) {
@@ -380,6 +306,7 @@ std::vector<std::string> unknown_variables(const std::vector<std::string>& names
                                                       "MCP_BRIDGE_OUTPUT_MODE",
                                                       "MCP_BRIDGE_OUTPUT_SCHEMA",
                                                       "MCP_BRIDGE_LOG_LEVEL",
+                                                      "MCP_BRIDGE_SERVE_CONFIG",
                                                       "MCP_BRIDGE_LOG_FORMAT",
                                                       "MCP_BRIDGE_STRICT",
                                                       "MCP_BRIDGE_AUTOLOAD",
@@ -402,7 +329,7 @@ std::vector<std::string> unknown_variables(const std::vector<std::string>& names
     if (!likely.empty() && !likely.starts_with("MCP_")) {
       likely.insert(0, prefix);
     }
-    result.push_back(fmt::format("nothing reads the variable {}{}", shown(name),
+    result.push_back(fmt::format("nothing reads the variable {}{}", shown_value(name),
                                  likely.empty() ? "" : fmt::format("; did you mean {}?", likely)));
   }
   return result;
@@ -414,7 +341,7 @@ expected<std::uint64_t> parse_size(std::string_view text) {
         errc::invalid_argument,
         fmt::format("\"{}\" is no size: expected a number of bytes, or one followed by k, m, "
                     "g or t, e.g. 512m",
-                    shown(text)));
+                    shown_value(text)));
   };
   auto number_end = std::min(text.find_first_not_of("0123456789."), text.size());
   auto number = parse_decimal(text.substr(0, number_end));

@@ -3,8 +3,10 @@
 #include "actors/admission.hpp"
 
 #include <chrono>
+#include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include <caf/all.hpp>
@@ -32,9 +34,10 @@ using application_ptr = std::shared_ptr<application>;
 
 struct fixture : test_coordinator_fixture<actor_config> {
   fixture() {
-    env->config.concurrent_runs = 2;
+    env->config->concurrent_runs = 2;
     env->bounds.admission_queue = 3;
-    desk = sys.spawn(bulkhead::admission, env);
+    rules = admission_for_one(env);
+    desk = sys.spawn(bulkhead::admission, rules);
     consume_messages();
   }
 
@@ -49,9 +52,10 @@ struct fixture : test_coordinator_fixture<actor_config> {
   /// An actor that asks for tickets when told to.
   caf::actor make_holder() {
     auto behave = [this](caf::event_based_actor* holder) -> caf::behavior {
-      return {[this, holder](admit_atom, deadline due, std::uint64_t number) {
+      return {[this, holder](admit_atom, const std::string& tenant, deadline due,
+                             std::uint64_t number) {
         auto into = asked[number - 1];
-        holder->request(desk, caf::infinite, admit_atom::value, due)
+        holder->request(desk, caf::infinite, admit_atom::value, tenant, due)
             .then([into](std::uint64_t ticket) { into->ticket = ticket; },
                   [into](const caf::error& reason) { into->failure = from_caf(reason, "test"); });
       }};
@@ -62,7 +66,7 @@ struct fixture : test_coordinator_fixture<actor_config> {
 
   application_ptr ask(const caf::actor& holder, std::chrono::milliseconds patience = 1h) {
     asked.push_back(std::make_shared<application>());
-    caf::anon_send(holder, admit_atom::value, deadline::at(sched.clock().now() + patience),
+    caf::anon_send(holder, admit_atom::value, tenant, deadline::at(sched.clock().now() + patience),
                    static_cast<std::uint64_t>(asked.size()));
     consume_messages();
     return asked.back();
@@ -70,6 +74,23 @@ struct fixture : test_coordinator_fixture<actor_config> {
 
   application_ptr ask(std::chrono::milliseconds patience = 1h) {
     return ask(make_holder(), patience);
+  }
+
+  application_ptr ask_as(const std::string& who) {
+    tenant = who;
+    return ask();
+  }
+
+  /// Instead of the rules for one user: `all` runs in all, and a quota for each tenant.
+  void share(std::size_t all, std::map<std::string, run_quota> quotas) {
+    caf::anon_send_exit(desk, caf::exit_reason::kill);
+    rules.runs = [all] { return all; };
+    rules.quota_of = [quotas](const std::string& who) { return quotas.at(who); };
+    rules.wall_clock = [this] {
+      return std::chrono::system_clock::time_point{sched.clock().now() - began};
+    };
+    desk = sys.spawn(bulkhead::admission, rules);
+    consume_messages();
   }
 
   void release(const application_ptr& from) {
@@ -88,7 +109,10 @@ struct fixture : test_coordinator_fixture<actor_config> {
   }
 
   std::shared_ptr<environment> env = test_environment();
+  admission_rules rules;
   admission_impl_actor desk;
+  std::string tenant = "local";
+  std::chrono::steady_clock::time_point began = sched.clock().now();
   std::vector<caf::actor> holders;
   std::vector<application_ptr> asked;
 };
@@ -235,6 +259,59 @@ CAF_TEST(a_holder_with_a_ticket_that_also_waits_loses_both) {
   kill(holder);
   CAF_CHECK(first->ticket);
   CAF_CHECK(other->ticket);
+}
+
+CAF_TEST(a_tenant_with_many_runs_does_not_delay_another_s_first) {
+  share(2, {{"many", {2, 200, {}}}, {"few", {2, 5, {}}}});
+  for (int i = 0; i < 100; ++i) {
+    ask_as("many");
+  }
+  auto first = ask_as("few");
+  CAF_CHECK(first->pending());
+  release(asked[0]);
+  CAF_REQUIRE(first->ticket);
+  // Then they take turns.
+  auto second = ask_as("few");
+  auto third = ask_as("few");
+  release(first);
+  CAF_CHECK(second->ticket);
+  release(second);
+  CAF_CHECK(third->ticket);
+  CAF_CHECK(asked[2]->pending());
+  release(third);
+  CAF_CHECK(asked[2]->ticket);
+}
+
+CAF_TEST(a_tenant_has_no_more_than_its_quota_of_places_and_of_the_queue) {
+  share(5, {{"small", {1, 1, {}}}, {"large", {4, 2, {}}}});
+  auto first = ask_as("small");
+  CAF_CHECK(first->ticket);
+  auto second = ask_as("small");
+  CAF_CHECK(second->pending());
+  CAF_CHECK_EQUAL(rules.load->waiting("small"), 1u);
+  auto third = ask_as("small");
+  CAF_REQUIRE(third->failure);
+  CAF_CHECK(third->failure->code == errc::overloaded);
+  // Another's is as empty as ever.
+  CAF_CHECK(ask_as("large")->ticket);
+  CAF_CHECK_EQUAL(rules.load->waiting("large"), 0u);
+  release(first);
+  CAF_CHECK(second->ticket);
+  CAF_CHECK_EQUAL(rules.load->waiting("small"), 0u);
+}
+
+CAF_TEST(what_a_tenant_used_today_counts_until_midnight) {
+  share(2, {{"busy", {1, 5, 60.0, 2.0}}, {"other", {1, 5, {}}}});
+  auto first = ask_as("busy");
+  pass(31s);
+  release(first);
+  auto second = ask_as("busy");
+  CAF_REQUIRE(second->failure);
+  CAF_CHECK(second->failure->code == errc::overloaded);
+  CAF_CHECK(second->failure->message.find("62 CPU-seconds") != std::string::npos);
+  CAF_CHECK(ask_as("other")->ticket);
+  pass(24h);
+  CAF_CHECK(ask_as("busy")->ticket);
 }
 
 CAF_TEST_FIXTURE_SCOPE_END()

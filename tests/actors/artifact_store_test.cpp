@@ -26,7 +26,7 @@ const stored_run the_run{"0123456789abcdef0123456789abcdef", "local"};
 struct fixture : test_coordinator_fixture<actor_config> {
   fixture() {
     std::string pattern = fs::temp_directory_path() / "store-XXXXXX";
-    env->config.state_dir = ::mkdtemp(pattern.data());
+    env->config->state_dir = ::mkdtemp(pattern.data());
     env->wall_clock = [this] { return std::chrono::system_clock::now() + later; };
     store = sys.spawn(artifact_store, env);
     writer = sys.spawn([](caf::event_based_actor*) -> caf::behavior { return {[](int) {}}; });
@@ -37,7 +37,7 @@ struct fixture : test_coordinator_fixture<actor_config> {
     caf::anon_send_exit(store, caf::exit_reason::kill);
     caf::anon_send_exit(writer, caf::exit_reason::kill);
     consume_messages();
-    fs::remove_all(env->config.state_dir);
+    fs::remove_all(env->config->state_dir);
   }
 
   /// Sends as the writer and returns its answer.
@@ -56,7 +56,7 @@ struct fixture : test_coordinator_fixture<actor_config> {
   }
 
   bool has_folder() const {
-    return fs::exists(fs::path{env->config.state_dir} / "artifacts" / the_run.handle);
+    return fs::exists(fs::path{env->config->state_dir} / "artifacts" / the_run.handle);
   }
 
   std::shared_ptr<environment> env = test_environment();
@@ -74,7 +74,7 @@ CAF_TEST(what is kept can be read once the run is over) {
   CAF_CHECK_EQUAL(kept->bytes, 6u);
   auto path =
       ask<std::string>(save_atom::value, the_run, guest_artifact{"a/../b", "text/plain", "x"});
-  CAF_CHECK(path->starts_with(env->config.state_dir + "/artifacts/" + the_run.handle + "/"));
+  CAF_CHECK(path->starts_with(env->config->state_dir + "/artifacts/" + the_run.handle + "/"));
   CAF_CHECK(ask<caf::ok_atom>(seal_atom::value, the_run, std::uint64_t{6}, std::uint64_t{0}));
   auto part = ask<resource_part>(
       read_atom::value, resource_range{"local", {the_run.handle, stream_id::out, {}, 3, {}}});
@@ -115,7 +115,7 @@ CAF_TEST(what is too old goes without anybody asking) {
 }
 
 CAF_TEST(errors come with their code) {
-  env->config.artifacts = 0;
+  env->config->artifacts = 0;
   caf::anon_send_exit(store, caf::exit_reason::kill);
   store = sys.spawn(artifact_store, env);
   consume_messages();

@@ -68,7 +68,7 @@ json good_facts() {
 struct probe_fixture : driver_fixture {
   probe_fixture() {
     engine.facts = good_facts();
-    env.config.cpus = 0.5;
+    env.config->cpus = 0.5;
     put("proc/4242/status", "Name:\tcatatonit\nUid:\t165534\t165534\t165534\t165534\n");
   }
 

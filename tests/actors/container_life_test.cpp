@@ -50,7 +50,7 @@ CAF_TEST(a_container_is_started_in_its_own_folder_with_the_entry_point) {
 
 CAF_TEST(on_v1_the_net_is_set_before_the_start_and_the_limits_once_it_has_booted) {
   use_delegated_cgroups();
-  env.config.cpus = 0.5;
+  env.config->cpus = 0.5;
   make_driver();
   auto handle = create();
   auto name = "/0123456789abcdef-" + handle.id;
@@ -250,8 +250,8 @@ CAF_TEST(running_out_of_memory_is_told_from_other_ends) {
 }
 
 CAF_TEST(docker_is_asked_whether_it_was_memory) {
-  env.config.runtime = "docker";
-  env.config.allow_rootful = true;
+  env.config->runtime = "docker";
+  env.config->allow_rootful = true;
   install("docker");
   make_driver();
   auto handle = create();

@@ -58,9 +58,9 @@ http_script(scripted_http_actor::stateful_pointer<caf::unit_t> self,
 struct fixture : test_coordinator_fixture<actor_config> {
   fixture() {
     std::string pattern = fs::temp_directory_path() / "credentials-XXXXXX";
-    env->config.state_dir = ::mkdtemp(pattern.data());
+    env->config->state_dir = ::mkdtemp(pattern.data());
     env->wall_clock = [this] { return now; };
-    folder.emplace(credentials_of(env->config));
+    folder.emplace(credentials_of(*env->config));
     http = sys.spawn(http_script, script);
     store = sys.spawn(credential_store, env, [this] { return http; });
     asker = sys.spawn([](caf::event_based_actor*) -> caf::behavior { return {[](int) {}}; });
@@ -73,7 +73,7 @@ struct fixture : test_coordinator_fixture<actor_config> {
     caf::anon_send_exit(http, caf::exit_reason::kill);
     caf::anon_send_exit(asker, caf::exit_reason::kill);
     consume_messages();
-    fs::remove_all(env->config.state_dir);
+    fs::remove_all(env->config->state_dir);
   }
 
   oauth_credential keep(const std::string& owner = "", const std::string& url = server_url) {
@@ -151,7 +151,7 @@ CAF_TEST(without a login there is no token) {
   CAF_REQUIRE(*answer);
   CAF_CHECK((*answer)->empty());
   CAF_CHECK((**ask("", "https://user:word@a.example/mcp")).empty());
-  CAF_CHECK(!fs::exists(env->config.state_dir + "/credentials"));
+  CAF_CHECK(!fs::exists(env->config->state_dir + "/credentials"));
 }
 
 CAF_TEST(a token is of one owner and one server) {
@@ -170,7 +170,7 @@ CAF_TEST(a token is of one owner and one server) {
 
 CAF_TEST(a file that was moved to another name is not used) {
   keep("tenant");
-  auto root = fs::path{env->config.state_dir} / "credentials";
+  auto root = fs::path{env->config->state_dir} / "credentials";
   fs::copy_file(root / (credential_name("tenant", server_url) + ".json"),
                 root / (credential_name("", server_url) + ".json"));
   auto answer = ask();

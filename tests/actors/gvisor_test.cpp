@@ -20,7 +20,7 @@ namespace {
 struct gvisor_fixture : driver_fixture {
   gvisor_fixture() {
     install("runsc");
-    env.config.oci_runtime = "runsc";
+    env.config->oci_runtime = "runsc";
     // It shows the guest no limits.
     engine.limits = json::object();
   }
@@ -100,7 +100,7 @@ CAF_TEST(it_must_be_installed) {
 }
 
 CAF_TEST(other_drivers_refuse_it) {
-  env.config.driver = "rest";
+  env.config->driver = "rest";
   make_driver();
   auto message = ensure().failure.message;
   CAF_CHECK(mentions(message, "podman's command line only"));
@@ -114,7 +114,7 @@ CAF_TEST(a_cgroup_of_the_host_bounds_it_with_all_its_helpers) {
   auto handle = create();
   // It makes no cgroup in the run's.
   CAF_CHECK(confine(handle).value);
-  auto pids = env.config.pids + gvisor_pids + command_line_pids;
+  auto pids = env.config->pids + gvisor_pids + command_line_pids;
   for (const auto& folder : handle.cgroups) {
     if (folder.starts_with(base_of("pids"))) {
       CAF_CHECK(cgroups->files[folder + "/pids.max"] == std::to_string(pids));

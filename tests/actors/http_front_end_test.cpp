@@ -161,4 +161,41 @@ CAF_TEST(a stop ends all and answers when all has ended) {
   }
 }
 
+CAF_TEST(requests that come too fast are put off and those of others are not ) {
+  hasty = {"eve"};
+  auto put_off = modern(1, "tools/list", json::object(), "eve");
+  CAF_CHECK(put_off->whole.status == 429u);
+  CAF_CHECK(put_off->field("Retry-After") == "7");
+  auto error = put_off->body()["error"];
+  CAF_CHECK(error["data"]["retryAfterSeconds"] == 7);
+  CAF_CHECK(modern(1, "tools/list")->whole.status == 200u);
+}
+
+CAF_TEST(a call that would only wait is put off and other requests are not ) {
+  busy = {"ali"};
+  open();
+  auto put_off = call(5);
+  CAF_CHECK(put_off->whole.status == 429u);
+  CAF_CHECK(put_off->body()["id"] == 5);
+  CAF_CHECK(runs->empty());
+  CAF_CHECK(modern_call(6)->whole.status == 429u);
+  CAF_CHECK(legacy(7, "ping")->whole.status == 200u);
+}
+
+CAF_TEST(a principal that is served no more has nothing left) {
+  open();
+  auto mine = session;
+  auto running = modern_call(1);
+  session = initialize("eve")->field("Mcp-Session-Id");
+  gone = {"ali"};
+  caf::anon_send(front_end, stop_atom::value, std::string{"ali"});
+  consume_messages();
+  CAF_CHECK((*runs)[0]->cancelled);
+  CAF_CHECK(post(request(2, "ping"), in_session(), "eve")->whole.status == 200u);
+  session = mine;
+  CAF_CHECK(legacy(2, "ping")->whole.status == 404u);
+  CAF_CHECK(initialize()->whole.status == 403u);
+  CAF_CHECK(modern(3, "tools/list")->whole.status == 403u);
+}
+
 CAF_TEST_FIXTURE_SCOPE_END()

@@ -199,7 +199,7 @@ CAF_TEST(a_schema_of_no_use_lets_every_call_through) {
 }
 
 CAF_TEST(autoload_starts_an_allowed_server_when_code_calls_it) {
-  env->config.autoload = true;
+  env->config->autoload = true;
   start_code();
   CAF_CHECK(only_files_asked_for());
   ask(1, guest_call_kind::list_servers);
@@ -228,10 +228,10 @@ CAF_TEST(autoload_starts_an_allowed_server_when_code_calls_it) {
 }
 
 CAF_TEST(a_session_loads_what_was_allowed_when_it_was_made) {
-  env->config.autoload = true;
+  env->config->autoload = true;
   for (bool allowed : {true, false}) {
     fixture world;
-    world.env->config.autoload = true;
+    world.env->config->autoload = true;
     world.request.session = session_lease{"handle", 3, {"files"}, {}, false, {"files"}};
     if (allowed) {
       world.request.session->loadable.emplace_back("spare");

@@ -46,7 +46,7 @@ CAF_TEST_FIXTURE_SCOPE(invocation_session_tests, fixture)
 CAF_TEST(the_first_run_takes_any_sandbox_and_hands_it_back) {
   start_code();
   CAF_REQUIRE_EQUAL(sandbox->runs.size(), 1u);
-  CAF_CHECK(sandbox->runs[0].keep == env->config.session_idle);
+  CAF_CHECK(sandbox->runs[0].keep == env->config->session_idle);
   CAF_CHECK_EQUAL(booted_would_do.size(), 1u);
   tell(done_with(0));
   CAF_CHECK(answered(run_status::success));

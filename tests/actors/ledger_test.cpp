@@ -23,7 +23,7 @@ struct ledger_fixture : invocation_fixture {
   ledger_fixture() {
     std::string pattern = fs::temp_directory_path() / "bulkhead-ledger-XXXXXX";
     folder = ::mkdtemp(pattern.data());
-    env->config.state_dir = folder;
+    env->config->state_dir = folder;
     env->wall_clock = [] {
       return std::chrono::system_clock::time_point{std::chrono::milliseconds{now}};
     };
@@ -259,7 +259,7 @@ CAF_TEST(a_stop_stores_what_came_before) {
   });
   consume_messages();
   CAF_CHECK(stopped);
-  auto file = ledger_database::open(ledger_rules(env->config), ledger_database::access::read);
+  auto file = ledger_database::open(ledger_rules(*env->config), ledger_database::access::read);
   CAF_REQUIRE(file);
   CAF_CHECK_EQUAL(file->read({})->runs.size(), 1u);
   struct stat info {};

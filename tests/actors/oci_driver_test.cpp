@@ -14,8 +14,8 @@ namespace fs = std::filesystem;
 
 struct oci_fixture : driver_fixture {
   oci_fixture() {
-    env.config.runtime = "oci";
-    env.config.driver.clear();
+    env.config->runtime = "oci";
+    env.config->driver.clear();
     install("catatonit");
     oci.serve(*script);
   }
@@ -217,7 +217,7 @@ CAF_TEST(missing_programs_have_their_remedies) {
   make_driver();
   CAF_CHECK(mentions(ensure().failure.message, "apt install crun"));
   stop_driver();
-  env.config.oci_runtime = "youki";
+  env.config->oci_runtime = "youki";
   make_driver();
   CAF_CHECK(mentions(ensure().failure.message, "MCP_BRIDGE_OCI_RUNTIME says \"youki\""));
   stop_driver();
@@ -227,7 +227,7 @@ CAF_TEST(missing_programs_have_their_remedies) {
 }
 
 CAF_TEST(a_driver_that_needs_an_engine_contradicts_it) {
-  env.config.driver = "rest";
+  env.config->driver = "rest";
   make_driver();
   CAF_CHECK(mentions(ensure().failure.message, "MCP_BRIDGE_DRIVER=rest"));
 }
@@ -274,7 +274,7 @@ CAF_TEST(without_any_cgroup_there_is_a_warning_and_strict_refuses) {
   CAF_REQUIRE(found.value);
   CAF_CHECK_EQUAL(found.value->warnings.size(), 1u);
   stop_driver();
-  env.config.strict = true;
+  env.config->strict = true;
   make_driver();
   CAF_CHECK(mentions(ensure().failure.message, "MCP_BRIDGE_STRICT"));
 }

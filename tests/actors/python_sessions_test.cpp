@@ -9,6 +9,7 @@
 #include <caf/all.hpp>
 
 #include "actors/errors.hpp"
+#include "protocol/content_digest.hpp"
 #include "tests/support/activity_log.hpp"
 #include "tests/support/actor_config.hpp"
 #include "tests/support/invocation_world.hpp"
@@ -34,7 +35,7 @@ struct outcome {
 /// The sessions, clients that claim them, and sandboxes that the test makes.
 struct fixture : test_coordinator_fixture<actor_config> {
   fixture() {
-    env->config.sessions = 2;
+    env->config->sessions = 2;
     sessions = sys.spawn(python_sessions, env);
   }
 
@@ -225,7 +226,7 @@ CAF_TEST(the_idle_session_unused_for_longest_makes_room) {
 }
 
 CAF_TEST(a_new_session_whose_run_never_begins_costs_no_other) {
-  env->config.sessions = 1;
+  env->config->sessions = 1;
   auto first = idle_session(make_sandbox());
   auto fresh = claim();
   release(fresh->lease(), sandbox_actor{});
@@ -234,7 +235,7 @@ CAF_TEST(a_new_session_whose_run_never_begins_costs_no_other) {
 }
 
 CAF_TEST(where_all_ran_at_once_there_are_no_more_than_allowed_afterwards) {
-  env->config.sessions = 1;
+  env->config->sessions = 1;
   auto box = make_sandbox();
   auto first = idle_session(box);
   auto fresh = claim();
@@ -254,7 +255,7 @@ CAF_TEST(sessions_that_run_code_make_no_room) {
 }
 
 CAF_TEST(no_session_is_made_where_none_is_allowed) {
-  env->config.sessions = 0;
+  env->config->sessions = 0;
   CAF_CHECK_EQUAL(claim()->failure(), errc::overloaded);
 }
 
@@ -317,6 +318,25 @@ CAF_TEST(the_number_of_sessions_is_told) {
   consume_messages();
   CAF_CHECK(count() == 0u);
   env->activity = no_activity();
+}
+
+CAF_TEST(sessions_are_told_by_names_that_open_none) {
+  auto at = 1'000ms;
+  env->wall_clock = [&at] { return std::chrono::system_clock::time_point{at}; };
+  auto idle = idle_session(make_sandbox(), "ann");
+  at = 2'000ms;
+  auto busy = claim("", "me", false, {"files"});
+  std::vector<session_status> told;
+  sys.spawn([&told, to = sessions](caf::event_based_actor* self) {
+    self->request(to, caf::infinite, status_atom::value)
+        .then([&told](const std::vector<session_status>& all) { told = all; });
+  });
+  consume_messages();
+  CAF_REQUIRE(told.size() == 2u);
+  CAF_CHECK((told[0] ==
+             session_status{session_name(busy->lease().handle), "me", {"files"}, true, 2'000}));
+  CAF_CHECK((told[1] == session_status{session_name(idle), "ann", {}, false, 1'000}));
+  CAF_CHECK(told[1].session.find(idle) == std::string::npos);
 }
 
 CAF_TEST_FIXTURE_SCOPE_END()

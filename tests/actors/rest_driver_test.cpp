@@ -12,7 +12,7 @@ CAF_TEST_FIXTURE_SCOPE(rest_driver_tests, rest_fixture)
 // -- which driver, which service -----------------------------------------------------------------
 
 CAF_TEST(on_v2_the_service_is_found_where_its_limits_hold) {
-  env.config.driver.clear();
+  env.config->driver.clear();
   make_driver();
   auto found = ensure();
   CAF_REQUIRE(found.value);
@@ -21,7 +21,7 @@ CAF_TEST(on_v2_the_service_is_found_where_its_limits_hold) {
 }
 
 CAF_TEST(on_v1_the_command_line_is_the_default) {
-  env.config.driver.clear();
+  env.config->driver.clear();
   use_cgroup_v1({"memory", "pids"});
   make_driver();
   auto found = ensure();
@@ -32,13 +32,13 @@ CAF_TEST(on_v1_the_command_line_is_the_default) {
 
 CAF_TEST(a_service_that_does_not_start_is_done_without_unless_it_is_asked_for) {
   service.starts = false;
-  env.config.driver.clear();
+  env.config->driver.clear();
   make_driver();
   auto found = ensure();
   CAF_REQUIRE(found.value);
   CAF_CHECK_EQUAL(found.value->driver, "cli");
   stop_driver();
-  env.config.driver = "rest";
+  env.config->driver = "rest";
   make_driver();
   auto refused = ensure();
   CAF_CHECK(refused.failure.code == errc::unavailable);
@@ -47,8 +47,8 @@ CAF_TEST(a_service_that_does_not_start_is_done_without_unless_it_is_asked_for) {
 }
 
 CAF_TEST(docker_has_no_such_service) {
-  env.config.runtime = "docker";
-  env.config.allow_rootful = true;
+  env.config->runtime = "docker";
+  env.config->allow_rootful = true;
   install("docker");
   make_driver();
   auto refused = ensure();
@@ -148,7 +148,7 @@ CAF_TEST(a_container_is_made_attached_to_and_started_without_a_command) {
 CAF_TEST(in_a_delegated_cgroup_each_container_gets_its_own_limits) {
   use_cgroup_v1({"memory", "pids", "cpu"});
   engine.limits = {{"memory", "536870912"}, {"memsw", "536870912"}, {"pids", "128"}};
-  env.config.cpus = 0.5;
+  env.config->cpus = 0.5;
   make_driver();
   auto handle = create();
   const auto outer = service_spec().cgroups;

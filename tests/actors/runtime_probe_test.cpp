@@ -55,7 +55,7 @@ CAF_TEST(without_an_engine_the_error_says_what_to_install_and_is_not_kept) {
 }
 
 CAF_TEST(an_engine_that_the_settings_name_must_be_there) {
-  env.config.runtime = "nerdctl";
+  env.config->runtime = "nerdctl";
   make_driver();
   CAF_CHECK(mentions(ensure().failure.message, "MCP_BRIDGE_RUNTIME says \"nerdctl\""));
 }
@@ -75,7 +75,7 @@ CAF_TEST(a_missing_image_is_named_with_the_command_that_builds_it) {
 CAF_TEST(a_missing_image_of_a_registry_is_to_be_fetched) {
   engine.image = false;
   for (const auto* image : {"docker.io/library/python:3.13-slim", "registry:5000/x"}) {
-    env.config.image = image;
+    env.config->image = image;
     make_driver();
     auto message = ensure().failure.message;
     CAF_CHECK(mentions(message, fmt::format("podman pull {}", image)));
@@ -83,7 +83,7 @@ CAF_TEST(a_missing_image_of_a_registry_is_to_be_fetched) {
     stop_driver();
   }
   for (const auto* image : {"python:3.13-slim", "localhost:5000/x", "localhost/x:1"}) {
-    env.config.image = image;
+    env.config->image = image;
     make_driver();
     CAF_CHECK(mentions(ensure().failure.message, "build it with: bulkhead image build"));
     stop_driver();
@@ -104,7 +104,7 @@ CAF_TEST(root_is_refused_unless_allowed) {
   CAF_CHECK(mentions(ensure().failure.message, "MCP_BRIDGE_ALLOW_ROOTFUL=1"));
   CAF_CHECK(script->commands.empty());
   stop_driver();
-  env.config.allow_rootful = true;
+  env.config->allow_rootful = true;
   make_driver();
   auto found = ensure();
   CAF_REQUIRE(found.value);
@@ -127,7 +127,7 @@ CAF_TEST(missing_newuidmap_and_sub_uids_have_their_remedies) {
 }
 
 CAF_TEST(a_docker_daemon_that_is_down_is_said) {
-  env.config.runtime = "docker";
+  env.config->runtime = "docker";
   install("docker");
   engine.failing["info"] = {1, "template: :1:2: executing \"\" at <.ServerVersion>: nil pointer\n"};
   engine.failing["version"] = {
@@ -141,7 +141,7 @@ CAF_TEST(a_docker_daemon_that_is_down_is_said) {
 }
 
 CAF_TEST(docker_is_refused_when_its_daemon_is_root_s) {
-  env.config.runtime = "docker";
+  env.config->runtime = "docker";
   install("docker");
   make_driver();
   CAF_CHECK(mentions(ensure().failure.message, "its daemon runs as root"));
@@ -189,7 +189,7 @@ CAF_TEST(missing_controllers_cost_the_limits_and_a_warning) {
 
 CAF_TEST(strict_refuses_limits_that_are_not_enforced) {
   use_cgroup_v1({});
-  env.config.strict = true;
+  env.config->strict = true;
   make_driver();
   auto found = ensure();
   CAF_CHECK(found.failure.code == errc::unavailable);
@@ -209,7 +209,7 @@ CAF_TEST(swap_beyond_the_memory_limit_counts_as_not_enforced) {
 CAF_TEST(on_v1_the_delegated_cgroup_enforces_the_limits) {
   use_cgroup_v1({"memory", "pids", "cpu"});
   engine.limits = {{"memory", "536870912"}, {"memsw", "536870912"}, {"pids", "128"}};
-  env.config.strict = true;
+  env.config->strict = true;
   make_driver();
   auto found = ensure();
   CAF_REQUIRE(found.value);
@@ -291,9 +291,9 @@ CAF_TEST(whatever_may_change_the_findings_makes_them_stale) {
   CHECK_PROBED_AGAIN(put("bin/podman", "#!/bin/sh\n# newer\n"));
   CHECK_PROBED_AGAIN(put("bin/crun", "#!/bin/sh\n# newer\n"));
   CHECK_PROBED_AGAIN(put("proc/sys/kernel/random/boot_id", "boot-2\n"));
-  CHECK_PROBED_AGAIN(env.config.memory *= 2);
-  CHECK_PROBED_AGAIN(env.config.cpus = 0.5);
-  CHECK_PROBED_AGAIN(env.config.oci_runtime = "runc");
+  CHECK_PROBED_AGAIN(env.config->memory *= 2);
+  CHECK_PROBED_AGAIN(env.config->cpus = 0.5);
+  CHECK_PROBED_AGAIN(env.config->oci_runtime = "runc");
   CHECK_PROBED_AGAIN(variables["XDG_DATA_HOME"] = root + "/data");
   CHECK_PROBED_AGAIN(put("subuid", "tester:200000:65536\n"));
   CHECK_PROBED_AGAIN(host.uid = 1001);

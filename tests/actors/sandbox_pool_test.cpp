@@ -27,7 +27,7 @@ struct fixture : test_coordinator_fixture<actor_config> {
   fixture() {
     runtime->stamp.answer = "image 1";
     driver = sys.spawn(scripted_runtime, runtime);
-    env->config.pool = {2, 4, false};
+    env->config->pool = {2, 4, false};
   }
 
   ~fixture() override {
@@ -106,7 +106,7 @@ CAF_TEST(nothing_is_booted_before_the_first_run) {
 }
 
 CAF_TEST(who_asks_for_it_has_the_floor_from_the_start_and_for_ever) {
-  env->config.pool.from_start = true;
+  env->config->pool.from_start = true;
   start();
   CAF_CHECK_EQUAL(shelf->size(), 2u);
   pass(3600s);
@@ -179,7 +179,7 @@ CAF_TEST(one_that_dies_is_replaced) {
 }
 
 CAF_TEST(sandboxes_that_keep_dying_are_not_booted_for_ever) {
-  env->config.pool = {1, 1, true};
+  env->config->pool = {1, 1, true};
   start();
   for (int i = 0; i < 20; ++i) {
     kill(made.back().handle);
@@ -204,7 +204,7 @@ CAF_TEST(what_was_made_from_another_image_is_replaced) {
 }
 
 CAF_TEST(an_image_that_changes_during_a_boot_makes_its_sandbox_stale) {
-  env->config.pool = {1, 1, false};
+  env->config->pool = {1, 1, false};
   next_boot.held = true;
   start();
   take();

@@ -103,7 +103,8 @@ struct fixture : test_coordinator_fixture<actor_config> {
                                   sys.spawn(scripted_store, std::make_shared<store_script>())});
     };
     plan.start_admission = [this]() -> admission_actor {
-      return started("admission", admission_actor{sys.spawn(bulkhead::admission, env)});
+      return started("admission",
+                     admission_actor{sys.spawn(bulkhead::admission, admission_for_one(env))});
     };
     plan.start_sessions = [this]() -> python_sessions_actor {
       return started("sessions", python_sessions_actor{sys.spawn(python_sessions, env)});

@@ -50,8 +50,8 @@ CAF_TEST(what_the_guest_gets_is_open_and_all_above_it_is_private) {
   CAF_CHECK_EQUAL(mode_of(folders.ipc), 0755u);
   CAF_CHECK_EQUAL(mode_of(folders.ipc + "/entrypoint.py"), 0444u);
   CAF_CHECK_EQUAL(mode_of(folders.ipc + "/bulkhead_probe.py"), 0444u);
-  CAF_CHECK_EQUAL(mode_of(env.config.state_dir), 0700u);
-  CAF_CHECK_EQUAL(folders.projects, env.config.state_dir + "/user_tools");
+  CAF_CHECK_EQUAL(mode_of(env.config->state_dir), 0700u);
+  CAF_CHECK_EQUAL(folders.projects, env.config->state_dir + "/user_tools");
   auto profile = nlohmann::json::parse(std::ifstream{folders.seccomp_profile});
   CAF_CHECK(profile.contains("defaultAction"));
   // Again, with everything there.
@@ -81,9 +81,9 @@ CAF_TEST(ids_that_could_lead_elsewhere_are_refused) {
 }
 
 CAF_TEST(a_folder_that_is_a_link_is_refused) {
-  fs::create_directories(env.config.state_dir);
+  fs::create_directories(env.config->state_dir);
   fs::create_directories(root + "/elsewhere");
-  fs::create_directory_symlink(root + "/elsewhere", env.config.state_dir + "/user_tools");
+  fs::create_directory_symlink(root + "/elsewhere", env.config->state_dir + "/user_tools");
   auto made = tell<instance_folders>(prepare_atom::value);
   CAF_CHECK(made.failure.code == errc::unavailable);
   CAF_CHECK(mentions(made.failure.message, "user_tools"));
@@ -93,7 +93,7 @@ CAF_TEST(stopping_removes_the_instances_folder_and_nothing_else) {
   CAF_REQUIRE(tell<instance_folders>(prepare_atom::value).value);
   CAF_CHECK(tell<caf::ok_atom>(stop_atom::value).value);
   CAF_CHECK(!fs::exists(env.runtime_dir + "/" + env.instance));
-  CAF_CHECK(fs::exists(env.config.state_dir + "/user_tools"));
+  CAF_CHECK(fs::exists(env.config->state_dir + "/user_tools"));
 }
 
 CAF_TEST(the_guest_is_let_into_what_is_there_and_what_comes_but_not_through_links) {

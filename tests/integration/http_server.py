@@ -1,53 +1,37 @@
 """Bulkhead over HTTP on loopback, and a client that says exactly what a test wants it to. Python's standard library
 only."""
 
+import hashlib
 import http.client
 import json
 import queue
+import secrets
+import signal
 import subprocess
 import threading
 import urllib.parse
 
-from host import patience
-from instances import instance_of
+from host import patience, read
+from instances import instance_of, instances_of
 
 MODERN = "2026-07-28"
 LEGACY = "2025-11-25"
 BOTH = "application/json, text/event-stream"
 
 
-class HttpServer:
-    """A `bulkhead conformance-server` in a world; `arguments` say who may use it (default: who has the token)."""
+class HttpClient:
+    """A client with a token (None: without) of the server at `port`; `tls`: how it speaks TLS."""
 
-    def __init__(self, world, *arguments):
-        self.world = world
-        self.log = world.path("http-server.log")
-        with open(self.log, "ab") as log:
-            self.process = world.start_command("conformance-server", *arguments, stdin=subprocess.PIPE,
-                                               stdout=subprocess.PIPE, stderr=log, text=True)
-        self.url = self.process.stdout.readline().strip()
-        if not self.url.startswith("http://"):
-            with open(self.log, encoding="utf-8", errors="replace") as log:
-                raise AssertionError(f"the server doesn't start: {log.read()[-2000:]}")
-        self.token = None if arguments else self.process.stdout.readline().strip()
-        self.port = urllib.parse.urlsplit(self.url).port
-        self.instance = instance_of(self.process.pid)
-        world.instances.append(self.instance)
+    tls = None
 
-    def close(self):
-        """Ends it as who started it does; its exit status."""
-        self.process.stdin.close()
-        try:
-            return self.process.wait(patience(30))
-        finally:
-            if self.process.poll() is None:
-                self.process.kill()
-                self.process.wait()
-            self.process.stdout.close()
+    def __init__(self, port, token, tls=None):
+        self.port = port
+        self.token = token
+        self.tls = tls
 
-    def ask(self, method="POST", message=None, headers=None, token=True):
+    def ask(self, method="POST", message=None, headers=None, token=True, target="/mcp"):
         """One request on a connection of its own; see Answer."""
-        return Answer(self, method, message, headers or {}, token)
+        return Answer(self, method, message, headers or {}, token, target)
 
     def ask_modern(self, id, method, params=None, meta=None, headers=None):
         params = dict(params or {})
@@ -68,6 +52,92 @@ class HttpServer:
             "protocolVersion": LEGACY, "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}))
         assert answer.status == 200, (answer.status, answer.text())
         return Session(self, answer.headers["Mcp-Session-Id"])
+
+
+class HttpServer(HttpClient):
+    """A `bulkhead conformance-server` in a world; `arguments` say who may use it (default: who has the token)."""
+
+    def __init__(self, world, *arguments):
+        self.world = world
+        self.log = world.path("http-server.log")
+        with open(self.log, "ab") as log:
+            self.process = world.start_command("conformance-server", *arguments, stdin=subprocess.PIPE,
+                                               stdout=subprocess.PIPE, stderr=log, text=True)
+        self.url = first_line(self)
+        token = None if arguments else self.process.stdout.readline().strip()
+        super().__init__(urllib.parse.urlsplit(self.url).port, token)
+        self.instance = instance_of(self.process.pid)
+        world.instances.append(self.instance)
+
+    def close(self):
+        """Ends it as who started it does; its exit status."""
+        self.process.stdin.close()
+        return ended(self.process)
+
+
+class TenantServer:
+    """A `bulkhead serve` in a world, with these tenants: their tables in TOML by name. `of(NAME)` is a client."""
+
+    def __init__(self, world, tenants, more="", **variables):
+        self.world = world
+        self.tenants = dict(tenants)
+        self.more = more
+        self.tokens = {}
+        self.log = world.path("serve.log")
+        self.variables = variables
+        self.configure()
+        self.start()
+
+    def configure(self):
+        """Writes the configuration as `tenants` and `more` are now."""
+        text = 'listen = "127.0.0.1:0"\n' + self.more
+        for name, table in self.tenants.items():
+            token = self.tokens.setdefault(name, "bh_" + secrets.token_urlsafe(32))
+            digest = hashlib.sha256(token.encode()).hexdigest()
+            text += f'\n[tenants.{name}]\ntokens = [{{ id = "test", sha256 = "{digest}" }}]\n{table}'
+        self.world.write_config("bulkhead.toml", text)
+        self.world.settle()
+
+    def start(self):
+        with open(self.log, "ab") as log:
+            self.process = self.world.start_command("serve", stdout=subprocess.PIPE, stderr=log, text=True,
+                                                    variables=self.variables)
+        self.url = first_line(self)
+        self.port = urllib.parse.urlsplit(self.url).port
+        self.instances = instances_of(self.process.pid)
+        self.world.instances.extend(self.instances)
+
+    def of(self, name):
+        return HttpClient(self.port, self.tokens[name])
+
+    def state_of(self, name):
+        return f"{self.world.state}/tenants/{name}"
+
+    def log_text(self):
+        return read(self.log)
+
+    def stop(self, how=signal.SIGTERM):
+        """Ends it by a signal; its exit status."""
+        if self.process.poll() is None:
+            self.process.send_signal(how)
+        return ended(self.process)
+
+
+def first_line(server):
+    url = server.process.stdout.readline().strip()
+    if not url.startswith("http"):
+        raise AssertionError(f"the server doesn't start: {read(server.log)[-2000:]}")
+    return url
+
+
+def ended(process):
+    try:
+        return process.wait(patience(40))
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+        process.stdout.close()
 
 
 class Session:
@@ -100,17 +170,18 @@ class Session:
 class Answer:
     """What the server answers: status and headers at once, then the body or, of a stream, its events."""
 
-    def __init__(self, server, method, message, headers, token):
-        self._connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=patience(90))
+    def __init__(self, server, method, message, headers, token, target="/mcp"):
+        options = {"timeout": patience(90), **({"context": server.tls} if server.tls else {})}
+        kind = http.client.HTTPSConnection if server.tls else http.client.HTTPConnection
+        self._connection = kind("127.0.0.1", server.port, **options)
         body = None if message is None else (message if isinstance(message, bytes) else json.dumps(message).encode())
         all_headers = {"Accept": BOTH, **({"Content-Type": "application/json"} if body is not None else {}),
                        **({"Authorization": f"Bearer {server.token}"} if token and server.token else {}), **headers}
-        self._connection.request(method, "/mcp", body, all_headers)
+        self._connection.request(method, target, body, all_headers)
         self._response = self._connection.getresponse()
         self.status = self._response.status
         self.headers = self._response.headers
         self.ids = []
-        self.events = []
         self._messages = None
 
     def text(self):

@@ -12,17 +12,19 @@ from stdio_client import children_of, command_line, status_field
 CONTROLLERS = ("memory", "pids", "cpu")
 
 
-def instance_of(pid):
-    """The instance of a running server, by the lock that it holds open."""
+def instances_of(pid):
+    """The instances of a running server, by the locks that it holds open."""
     try:
         numbers = os.listdir(f"/proc/{pid}/fd")
     except OSError:
-        return None
-    for number in numbers:
-        found = re.fullmatch(r".*/([0-9a-f]{16})/lock", link(f"/proc/{pid}/fd/{number}"))
-        if found:
-            return found.group(1)
-    return None
+        return []
+    found = (re.fullmatch(r".*/([0-9a-f]{16})/lock", link(f"/proc/{pid}/fd/{number}")) for number in numbers)
+    return sorted({each.group(1) for each in found if each})
+
+
+def instance_of(pid):
+    """The instance of a server that has one."""
+    return next(iter(instances_of(pid)), None)
 
 
 def every_process():

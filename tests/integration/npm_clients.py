@@ -19,7 +19,8 @@ INSTALLED = os.path.join(os.path.dirname(BINARY), "test-clients")
 def install():
     folder = installed("test-clients", CLIENTS)
     # Node looks for packages beside the script.
-    shutil.copy(os.path.join(CLIENTS, "driver.mjs"), folder)
+    for script in ("driver.mjs", "tenants.mjs"):
+        shutil.copy(os.path.join(CLIENTS, script), folder)
 
 
 class Launcher:

@@ -169,6 +169,8 @@ for i, kind in enumerate(("list_tools", "query_tool_docs", "search_tool_docs")):
                {{"type": kind, "server": name, "query": "echo", "detail": "full"}}}})
         answer = wait_for(answers, [number])[0]
         found = answer and answer.get("success") and answer["payload"]
+        if found and kind == "search_tool_docs":
+            found = found["tools"]
         # A search without a server is one in all that the run has.
         if found and (name or any(t["server"] != "open" for t in found)):
             print("LEAK", kind, repr(name), answer)
@@ -197,7 +199,7 @@ print(json.dumps(wait_for(answers, [900])[0]["success"]))
 forge({{"type": "rpc_request", "id": 901, "payload": {{"type": "list_tools", "server": "open"}}}})
 print([t["name"] for t in wait_for(answers, [901])[0]["payload"]])
 forge({{"type": "rpc_request", "id": 902, "payload": {{"type": "search_tool_docs", "query": "fail exit tool"}}}})
-print(sorted(t["tool"] for t in wait_for(answers, [902])[0]["payload"]))
+print(sorted(t["tool"] for t in wait_for(answers, [902])[0]["payload"]["tools"]))
 """))
         self.assert_success(answer)
         lines = answer["stdout"].splitlines()

@@ -54,8 +54,8 @@ struct driver_fixture : test_coordinator_fixture<actor_config> {
     env.instance = "0123456789abcdef";
     env.runtime_dir = root + "/run/bulkhead";
     env.home = root + "/home";
-    env.config.state_dir = root + "/home/MCPs";
-    env.config.driver = "cli"; // the fake engine has no service
+    env.config->state_dir = root + "/home/MCPs";
+    env.config->driver = "cli"; // the fake engine has no service
     env.variable = [this](std::string_view name) -> std::optional<std::string> {
       auto found = variables.find(std::string{name});
       return found == variables.end() ? std::nullopt : std::optional{found->second};

@@ -4,6 +4,8 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <set>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -145,13 +147,24 @@ struct http_fixture : test_coordinator_fixture<http_config> {
     http_front_end_context context;
     context.env = env;
     context.allowance = allowance;
-    context.session_of = [this](const std::string& principal) {
+    context.session_of = [this](const std::string& principal) -> std::optional<session_context> {
       auto made = scripted;
       made.owner = principal;
-      return made;
+      return gone.contains(principal) ? std::nullopt : std::optional{made};
+    };
+    context.count_request = [this](const std::string& principal) {
+      return answer_of(hasty, principal);
+    };
+    context.put_off_call = [this](const std::string& principal) {
+      return answer_of(busy, principal);
     };
     front_end = sys.spawn(http_front_end, std::move(context));
     consume_messages();
+  }
+
+  static std::optional<too_soon> answer_of(const std::set<std::string>& all,
+                                           const std::string& principal) {
+    return all.contains(principal) ? std::optional{too_soon{"too soon", seconds{7}}} : std::nullopt;
   }
 
   http_front_end_state& state() {
@@ -274,6 +287,9 @@ struct http_fixture : test_coordinator_fixture<http_config> {
   session_context scripted;
   http_front_end_actor front_end;
   std::string session;
+  std::set<std::string> hasty; ///< principals whose requests come too fast,
+  std::set<std::string> busy;  ///< whose calls would only wait,
+  std::set<std::string> gone;  ///< and who are served no more
   std::string revision = "2025-11-25";
 };
 

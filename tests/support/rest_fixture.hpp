@@ -17,7 +17,7 @@ namespace bulkhead::testing {
 struct rest_fixture : driver_fixture {
   rest_fixture() {
     service.serve(*script);
-    env.config.driver = "rest";
+    env.config->driver = "rest";
   }
 
   std::size_t services() const {

@@ -49,7 +49,7 @@ admission_actor::behavior_type
 scripted_admission(admission_actor::stateful_pointer<scripted_admission_state> self,
                    std::shared_ptr<admission_script> script) {
   return {
-      [self, script](admit_atom, deadline due) {
+      [self, script](admit_atom, const std::string&, deadline due) {
         script->deadlines.push_back(due);
         auto promise = self->make_response_promise<std::uint64_t>();
         if (script->overloaded) {
