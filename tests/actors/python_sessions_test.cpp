@@ -307,16 +307,16 @@ CAF_TEST(the_number_of_sessions_is_told) {
   auto count = [&] { return watched.board->tenants().at(0).sessions; };
   auto sandbox = make_sandbox();
   idle_session(sandbox);
-  CAF_CHECK_EQUAL(count(), 1u);
+  CAF_CHECK(count() == 1u);
   auto second = claim();
-  CAF_CHECK_EQUAL(count(), 2u);
+  CAF_CHECK(count() == 2u);
   kill(sandbox);
-  CAF_CHECK_EQUAL(count(), 1u);
+  CAF_CHECK(count() == 1u);
   // What an actor that failed had is lost with it.
   kill(sessions);
   sessions = sys.spawn(python_sessions, env);
   consume_messages();
-  CAF_CHECK_EQUAL(count(), 0u);
+  CAF_CHECK(count() == 0u);
   env->activity = no_activity();
 }
 
