@@ -1,13 +1,10 @@
-#include <sys/random.h>
-
 #include <algorithm>
-#include <array>
 #include <chrono>
-#include <cstdlib>
 
 #include <fmt/format.h>
 
 #include "main/commands.hpp"
+#include "main/randomness.hpp"
 #include "main/serve_file.hpp"
 #include "protocol/config_keys.hpp"
 #include "protocol/edit_distance.hpp"
@@ -35,11 +32,7 @@ sys_seconds now() {
 }
 
 std::string fresh_token() {
-  std::array<char, token_random_bytes> bytes{};
-  if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
-    std::abort();
-  }
-  return make_token({bytes.data(), bytes.size()});
+  return make_token(random_bytes(token_random_bytes));
 }
 
 /// What --expires says; nothing when it isn't given.

@@ -11,6 +11,7 @@
 
 #include "protocol/error.hpp"
 #include "protocol/limits.hpp"
+#include "protocol/oauth_resource.hpp"
 #include "protocol/policy.hpp"
 #include "protocol/settings.hpp"
 
@@ -80,6 +81,7 @@ struct serve_config {
   std::optional<tls_files> tls;
   std::uint32_t concurrent_runs = 8;              ///< of all tenants together
   std::uint32_t queue = limits{}.admission_queue; ///< runs that wait for admission
+  std::optional<oauth_resource> oauth;            ///< whose access tokens are believed, too
   std::optional<bool> ui;                         ///< see has_ui
   std::vector<tenant> tenants;                    ///< by name
   std::vector<std::string> remarks;               ///< worth a warning, for people
