@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # Sets Bulkhead up on Debian 12: packages, program, account, image. Run it as often as you like.
 #
-#   deploy/setup.sh [--build-dir DIR] [--tests] [--no-build] [--no-image] [--any-system]
+#   deploy/setup.sh [--build-dir DIR] [--tests] [--run-only] [--no-build] [--no-image] [--any-system]
 #
 # As root:  makes the account "bulkhead", which has no password and no shell, and has every container run
 #           rootless as that account.
 # As a user: containers run rootless as yourself; sudo is asked for only when packages or sub-uids are missing.
+# --run-only leaves out what only building needs, and the build: for machines that get the program from elsewhere.
 # --tests adds what deploy/test.sh needs: clang-format, clang-tidy, runsc, test suites, and Node where there is none.
 set -euo pipefail
 
@@ -15,17 +16,18 @@ account=bulkhead
 account_home=/var/lib/bulkhead
 account_runtime=/run/bulkhead
 sub_ids=65536
-with_tests='' no_build='' no_image='' any_system=''
+with_tests='' run_only='' no_build='' no_image='' any_system=''
 system_path=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
 while [ $# -gt 0 ]; do
   case $1 in
     --build-dir) build=${2:?--build-dir needs a folder}; shift 2 ;;
     --tests) with_tests=1; shift ;;
+    --run-only) run_only=1 no_build=1; shift ;;
     --no-build) no_build=1; shift ;;
     --no-image) no_image=1; shift ;;
     --any-system) any_system=1; shift ;;
-    -h|--help) sed -n '2,9s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
+    -h|--help) sed -n '2,10s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
     *) printf 'setup: unknown argument %s (see --help)\n' "$1" >&2; exit 2 ;;
   esac
 done
@@ -68,7 +70,7 @@ Its libraries (CAF 0.17, podman 4.3) differ elsewhere. To try all the same: $0 -
 # --- 2 -------------------------------------------------------------------------------------------
 build_packages="g++ cmake ninja-build ccache libcaf-dev libboost-dev libboost-system-dev nlohmann-json3-dev libfmt-dev
   libspdlog-dev libcli11-dev libexpected-dev libacl1-dev libsqlite3-dev libcurl4-openssl-dev libssl-dev libyaml-cpp-dev
-  libtomlplusplus-dev libre2-dev libcjose-dev libgtest-dev python3"
+  libtomlplusplus-dev libre2-dev libcjose-dev libsystemd-dev prometheus-cpp-dev libgtest-dev python3"
 # uidmap: maps of sub-uids; catatonit: the init inside; slirp4netns: podman wants it even where no network is.
 runtime_packages="podman crun runc uidmap fuse-overlayfs catatonit acl slirp4netns mmdebstrap debian-archive-keyring
   util-linux ca-certificates"
@@ -86,10 +88,12 @@ privileged() {
 }
 
 install_packages() {
-  local wanted="$build_packages $runtime_packages" missing=() p
+  local wanted=$runtime_packages missing=() p
+  [ -n "$run_only" ] || wanted="$build_packages $wanted"
   if [ -n "$with_tests" ]; then
-    # The last two are the JSON Schema test suite: of draft 7, and of 2020-12 too.
-    wanted="$wanted clang-format clang-tidy runsc json-schema-test-suite libtest-json-schema-acceptance-perl"
+    # The last two of the first line are the JSON Schema test suite: of draft 7, and of 2020-12 too.
+    wanted="$wanted clang-format clang-tidy runsc json-schema-test-suite libtest-json-schema-acceptance-perl
+      systemd openssl"
     # Node comes from elsewhere on many machines, and then npm with it.
     node_there || wanted="$wanted nodejs npm"
   fi
@@ -129,22 +133,26 @@ has_sub_ids() { # FILE NAME UID
   awk -F: -v name="$2" -v uid="$3" -v want=$sub_ids \
     '($1 == name || $1 == uid) && $3 >= want { found = 1 } END { exit !found }' "$1" 2>/dev/null
 }
+sub_ids_given=''
 give_sub_ids() { # NAME
   local name=$1 uid start options=()
   uid=$(id -u "$name")
   start=$(free_start)
   has_sub_ids /etc/subuid "$name" "$uid" || options+=(--add-subuids "$start-$((start + sub_ids - 1))")
   has_sub_ids /etc/subgid "$name" "$uid" || options+=(--add-subgids "$start-$((start + sub_ids - 1))")
-  if [ ${#options[@]} -eq 0 ]; then say "sub-uids and sub-gids of $name are there"; return 1; fi
+  if [ ${#options[@]} -eq 0 ]; then say "sub-uids and sub-gids of $name are there"; return; fi
   privileged usermod "${options[@]}" "$name" || die "usermod could not give $name sub-uids; as root, run: usermod ${options[*]} $name"
   say "gave $name ${options[*]}"
+  sub_ids_given=1
 }
 
 make_account() {
   step "The account"
   if ! is_root; then
+    give_sub_ids "$(id -un)"
     # Podman keeps the old map until it's told.
-    if give_sub_ids "$(id -un)"; then podman system migrate || true; fi
+    [ -z "$sub_ids_given" ] || podman system migrate >&2 ||
+      say "podman didn't take the new sub-ids (its words are above); once its containers have ended: podman system migrate"
     return
   fi
   if id "$account" >/dev/null 2>&1; then
@@ -157,7 +165,7 @@ make_account() {
     say "made the account $account"
   fi
   install -d -m 0700 -o "$account" -g "$account" "$account_home"
-  give_sub_ids "$account" || true
+  give_sub_ids "$account"
 }
 
 # --- 5 -------------------------------------------------------------------------------------------

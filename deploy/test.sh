@@ -162,6 +162,7 @@ fi
 while read -r version python; do
   suite "guest-python$version" 300 "$python" -c "$unittest_runner" "$repo/tests/guest"
 done < <(pythons)
+suite deploy 900 env BULKHEAD_BINARY="$build/bulkhead" /usr/bin/python3 -c "$unittest_runner" "$repo/tests/deploy"
 suite conformance 900 env BULKHEAD_BINARY="$build/bulkhead" /usr/bin/python3 "$repo/tests/conformance/run.py"
 suite integration 3000 env BULKHEAD_BINARY="$build/bulkhead" /usr/bin/python3 "$repo/tests/integration/run.py"
 if check sanitizer-build 2400 bash -c build_sanitized; then

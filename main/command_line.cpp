@@ -264,6 +264,16 @@ CLI::App* add_build(CLI::App& image, command_line& result) {
   return build;
 }
 
+CLI::App* add_serve(CLI::App& app, command_line& result) {
+  auto* serve = app.add_subcommand("serve", "Serve MCP over HTTP, for one or several tenants");
+  add_serve_config(*serve, result);
+  serve->add_option("--listen", result.listen,
+                    "HOST:PORT, in place of what the file says (default: 127.0.0.1:8765)");
+  serve->footer(
+      "Without a file with tenants there is one, whose token is printed: for a first try.");
+  return serve;
+}
+
 /// For tests: not in the help.
 CLI::App* add_conformance_server(CLI::App& app, command_line& result) {
   using access = command_line::http_access;
@@ -287,6 +297,7 @@ command_line parse_command_line(int argc, char** argv, int out) {
                  "The account that Bulkhead becomes when root starts it")
       ->capture_default_str();
 
+  auto* serve = add_serve(app, result);
   auto* run = add_run(app, result);
   auto* doctor =
       app.add_subcommand("doctor", "Show what is enforced here, constraint by constraint");
@@ -336,6 +347,7 @@ command_line parse_command_line(int argc, char** argv, int out) {
   }
   using verb = command_line::verb;
   const std::pair<const CLI::App*, verb> commands[] = {
+      {serve, verb::serve},
       {run, verb::run},
       {doctor, verb::doctor},
       {servers, verb::servers},

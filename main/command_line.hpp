@@ -14,6 +14,7 @@ namespace bulkhead {
 struct command_line {
   enum class verb {
     stdio,
+    serve,
     run,
     doctor,
     servers,
@@ -31,6 +32,9 @@ struct command_line {
     conformance_client,
   };
   verb what = verb::stdio;
+
+  // serve
+  std::string listen; ///< HOST:PORT, in place of what the configuration says
 
   // run, servers import
   std::string file; ///< a path, or "-" for standard input
@@ -74,7 +78,7 @@ struct command_line {
   bool list = false;
   bool revoke = false;
 
-  // token
+  // serve, token
   std::string serve_config; ///< the path of bulkhead.toml, absolute; empty: where it usually is
   std::string tenant;
   std::string token_id;

@@ -13,6 +13,11 @@ namespace bulkhead {
 /// The stdio server: until the client closes its end, or a signal.
 int serve_stdio(application& app, stop_signal& stop, int in, int out);
 
+/// `serve`: MCP over HTTP for several tenants, until a signal. Prints its address; without a
+/// configuration also the one token. 2 when the configuration can't be used, 1 when it can't listen
+/// or something failed.
+int serve_http(const command_line& line, const settings& config, const account& who, int out);
+
 /// `conformance-server`, for tests: MCP over HTTP on loopback until whoever started it closes its
 /// end, or a signal. Prints its URL, then the token it wants, a line each.
 int serve_conformance(application& app, stop_signal& stop, const command_line& line, int in,

@@ -64,7 +64,7 @@ expected<void> conformance_log_in(application& app, stop_signal& stop, const std
   }
   blocking_http http{app, stop};
   settle_store(app);
-  auto folder = credentials_of(app.env()->config);
+  auto folder = credentials_of(*app.env()->config);
   auto challenge = find_challenge(folder, *target, http);
   if (!challenge) {
     return tl::unexpected{challenge.error()};

@@ -81,14 +81,14 @@ void log_start(application& app, const account& who) {
   auto& log = *app.env()->log;
   if (who.changed) {
     log.info("started as root, running as account \"{}\" (state in {})", who.name,
-             app.env()->config.state_dir);
+             app.env()->config->state_dir);
   }
 }
 
 /// Once; commands that show these themselves don't.
 void log_problems(application& app) {
   auto& log = *app.env()->log;
-  for (const auto& remark : app.env()->config.remarks) {
+  for (const auto& remark : app.env()->config->remarks) {
     log.warn("{}", remark);
   }
   auto configured = app.catalogue();
@@ -156,6 +156,9 @@ int run_command(const command_line& line, const settings& config, const account&
   }
   if (line.what == verb::servers_import) {
     return import_servers(*early.import, line, config, who, own_executable(), fds.in, fds.out);
+  }
+  if (line.what == verb::serve) {
+    return serve_http(line, config, who, fds.out);
   }
   stop_signal stop;
   auto app = application::start(who, config, stop);
@@ -230,7 +233,8 @@ int start(int argc, char** argv) {
     }
     return 2;
   }
-  if (line.what != command_line::verb::stdio) {
+  using verb = command_line::verb;
+  if (line.what != verb::stdio && line.what != verb::serve) {
     config->pool.ceiling = 0;
   }
   return run_command(line, *config, *who, fds, std::move(*early));

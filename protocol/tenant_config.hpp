@@ -14,6 +14,7 @@
 #include "protocol/oauth_resource.hpp"
 #include "protocol/policy.hpp"
 #include "protocol/settings.hpp"
+#include "protocol/tls_files.hpp"
 
 namespace bulkhead {
 
@@ -66,25 +67,20 @@ struct listen_address {
   friend bool operator==(const listen_address&, const listen_address&) = default;
 };
 
-/// Files in PEM, absolute paths.
-struct tls_files {
-  std::string certificate; ///< with the chain
-  std::string key;
-
-  friend bool operator==(const tls_files&, const tls_files&) = default;
-};
-
 /// What `bulkhead.toml` says.
 struct serve_config {
   listen_address listen;
   std::vector<std::string> hosts; ///< further names of this server, lower case, IPv6 in brackets
   std::optional<tls_files> tls;
   std::uint32_t concurrent_runs = 8;              ///< of all tenants together
-  std::uint32_t queue = limits{}.admission_queue; ///< runs that wait for admission
+  std::uint32_t queue = limits{}.admission_queue; ///< runs of a tenant that wait
   std::optional<oauth_resource> oauth;            ///< whose access tokens are believed, too
   std::optional<bool> ui;                         ///< see has_ui
-  std::vector<tenant> tenants;                    ///< by name
-  std::vector<std::string> remarks;               ///< worth a warning, for people
+  /// Where /metrics is, and all that /healthz and /readyz have to say: without a token, so for
+  /// operators alone. Nothing: nowhere.
+  std::optional<listen_address> operators;
+  std::vector<tenant> tenants;      ///< by name
+  std::vector<std::string> remarks; ///< worth a warning, for people
 
   const tenant* find(std::string_view name) const;
   friend bool operator==(const serve_config&, const serve_config&) = default;

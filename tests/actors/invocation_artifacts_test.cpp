@@ -157,14 +157,15 @@ CAF_TEST(whoever_has_all_the_output_already_needs_none_kept) {
 
 CAF_TEST(artifacts_are_kept_and_told) {
   start_code();
-  save("data.bin", "\0\xFF");
+  save("data.bin", std::string{"\0\xFF", 2});
   save("plot.png", png + "data", "image/png");
   save("fake.png", "<script>", "image/png");
   end();
   CAF_REQUIRE(over(run_status::success));
   const auto& all = answers[0].artifacts;
   CAF_REQUIRE_EQUAL(all.size(), 3u);
-  CAF_CHECK_EQUAL(kept->artifacts.size(), 3u);
+  CAF_REQUIRE_EQUAL(kept->artifacts.size(), 3u);
+  CAF_CHECK(kept->artifacts[0].bytes == (std::string{"\0\xFF", 2}));
   auto uri = artifact_uri(kept->runs[0].handle, "data.bin");
   CAF_CHECK_EQUAL(all[0].uri, uri);
   CAF_CHECK_EQUAL(all[0].file, "/host/file");

@@ -16,13 +16,17 @@ struct fixture : session_fixture {
     with_more.break_off = [this](const std::string& request) { broken_off.push_back(request); };
     own = session;
     session = sys.spawn(bulkhead::mcp_session, with_more, out);
+    sessions.push_back(session);
     consume_messages();
     capabilities = {
         {"sampling", json::object()}, {"elicitation", json::object()}, {"roots", json::object()}};
   }
 
   ~fixture() override {
-    caf::anon_send_exit(own, caf::exit_reason::user_shutdown);
+    // One of them tells `broken_off`, which ends before the base does.
+    for (const auto& each : sessions) {
+      caf::anon_send_exit(each, caf::exit_reason::user_shutdown);
+    }
     consume_messages();
   }
 

@@ -5,8 +5,8 @@ scenarios call by name and without, and the client.
     run.py [--list] [--keep FOLDER] [PATTERN...]      e.g. run.py server/2025-11-25 dns-rebinding
 
 One line a scenario; the last line is "N passed, N failed". What the suite scores for a revision has to pass, and so
-do the scenarios named in ALSO, but for the entries of baseline_REVISION.yml, each of which has to fail. The program
-under test is $BULKHEAD_BINARY or build/bulkhead. Needs npm, and Python's standard library only."""
+do the scenarios named in ALSO, but for the entries of baseline_REVISION.yml, each of which has to fail; which logins
+aren't run stands in client_oauth.yml. The program under test is $BULKHEAD_BINARY or build/bulkhead. Needs npm, and Python's standard library only."""
 
 import argparse
 import contextlib
@@ -14,6 +14,7 @@ import glob
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -22,7 +23,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "..", "integration"), os.path.join(HERE, "..", "support")]
 
 from host import patience  # noqa: E402
-from http_server import HttpServer  # noqa: E402
+from http_server import HttpServer, TenantServer  # noqa: E402
 from npm import installed  # noqa: E402
 from world import BINARY, World  # noqa: E402
 
@@ -76,6 +77,15 @@ class Suite:
             raise SystemExit(f"conformance: no scenarios of the {leg} in {revision}.yaml")
         return list(dict.fromkeys(found))
 
+    def logins(self):
+        """All of its scenarios of a client that logs in, scored or not."""
+        done = subprocess.run([*self.command, "list", "--client"], cwd=self.folder, stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, timeout=patience(60))
+        found = re.findall(r"^\s+- (auth/\S+)", done.stdout, re.MULTILINE)
+        if not found:
+            raise SystemExit(f"conformance: the suite lists no scenarios of logins: {done.stdout}{done.stderr}")
+        return set(found)
+
     def run(self, leg, out, *arguments, env=None, seconds=600):
         """Runs scenarios; their checks by the scenario's name, and what the suite said."""
         command = [*self.command, leg, "-o", out, "--timeout", str(int(patience(30) * 1000)), *arguments]
@@ -110,6 +120,12 @@ def baseline(leg, revision):
                 raise SystemExit(f"{path}: no reason: {line}")
             entries.append(entry.group(1))
     return entries
+
+
+def not_built():
+    """The scenarios of logins that client_oauth.yml says aren't run, each with its reason."""
+    with open(os.path.join(HERE, "client_oauth.yml"), encoding="utf-8") as file:
+        return dict(re.findall(r"^  (auth/\S+): (\S.*)$", file.read(), re.MULTILINE))
 
 
 class Report:
@@ -210,14 +226,14 @@ class Leg:
 class PlainLeg(Leg):
     """The server without anything of its own for the suite."""
 
-    def __init__(self, report, suite, revision):
-        self.suite, self.leg, self.revision = suite, "plain-server", revision
+    def __init__(self, report, suite, revision, leg="plain-server"):
+        self.suite, self.leg, self.revision = suite, leg, revision
         self.scenarios = WITHOUT_FIXTURES[revision]
         self.chosen = [scenario for scenario in self.scenarios if report.wants(self.title(scenario))]
 
     def run(self, report, out, *arguments, env=None):
         for scenario in self.chosen:
-            folder = os.path.join(out, f"plain-{self.revision}-{scenario}")
+            folder = os.path.join(out, f"{self.leg}-{self.revision}-{scenario}")
             checks, said = self.suite.run("server", folder, "--scenario", scenario, "--spec-version", self.revision,
                                           *arguments, env=env)
             excused = [f"{scenario}:{check}" for check in NEEDS_FIXTURES.get(scenario, [])]
@@ -232,11 +248,36 @@ def run_servers(report, legs, out, *arguments):
                     leg.run(report, out, "--url", url)
 
 
+def run_tenants(report, legs, out):
+    """`bulkhead serve`, for a tenant that has a token."""
+    if not any(leg.chosen for leg in legs):
+        return
+    with new_world() as world:
+        running = TenantServer(world, {"suite": "[tenants.suite.limits]\nrequests_per_second = 1000\nburst = 1000\n"})
+        try:
+            script = shutil.copy(os.path.join(HERE, "authorized.mjs"), legs[0].suite.folder)
+            env = {**os.environ, "BULKHEAD_TOKEN": running.tokens["suite"], "NODE_OPTIONS": f"--import=file://{script}"}
+            for leg in legs:
+                leg.run(report, out, "--url", running.url, env=env)
+        finally:
+            running.stop()
+
+
 def run_clients(report, legs, out):
     for leg in legs:
         if leg.chosen:
             with new_world() as world:
                 leg.run(report, out, "--command", f"{BINARY} conformance-client", env=world.environment())
+
+
+def account_for_logins(report, suite):
+    """A scenario of a login is either run or said not to be, and why: a new one of the suite isn't passed over."""
+    title = "client-oauth every scenario is run or explained"
+    if report.wants(title):
+        run = {scenario for revision in REVISIONS for scenario in suite.scored("client", revision)}
+        every, explained = suite.logins(), set(not_built())
+        report.verdict(title, [f"neither run nor in client_oauth.yml: {name}" for name in every - run - explained]
+                       + [f"in client_oauth.yml, and run or unknown: {name}" for name in explained - (every - run)])
 
 
 def main():
@@ -249,15 +290,18 @@ def main():
     suite = Suite()
     servers = [Leg(report, suite, "server", revision) for revision in REVISIONS]
     plain = [PlainLeg(report, suite, revision) for revision in REVISIONS]
+    tenants = [PlainLeg(report, suite, revision, "serve") for revision in REVISIONS]
     clients = [Leg(report, suite, "client", revision) for revision in REVISIONS]
     if options.list:
-        print("\n".join(leg.title(scenario) for leg in servers + plain + clients for scenario in leg.chosen))
+        print("\n".join(leg.title(scenario) for leg in servers + plain + tenants + clients for scenario in leg.chosen))
         return 0
     with tempfile.TemporaryDirectory(prefix="bulkhead-conformance-") as scratch:
         out = os.path.abspath(options.keep or scratch)
         run_servers(report, servers, out, "--fixtures")
         run_servers(report, plain, out, "--no-runs")
+        run_tenants(report, tenants, out)
         run_clients(report, clients, out)
+        account_for_logins(report, suite)
     if report.passed + report.failed == 0:
         print("nothing ran", file=sys.stderr)
         report.failed = 1

@@ -7,7 +7,7 @@ import re
 import time
 import unittest
 
-from host import read
+from host import patience, read
 from stdio_client import StdioClient
 from world import BINARY, PYTHON, BulkheadTest, World
 
@@ -161,7 +161,7 @@ class FewServers(DiscoveryTest):
                              (["paint_fence"], ["paint_fence"], 'pass servers=["paint"] to run_python'))
             self.assertIn("odd;", note)
         self.assertEqual(self.starts(), started)
-        self.assertEqual(other.close(20), 0)
+        self.assertEqual(other.close(patience(20)), 0)
 
     def test_3_policy_holds_for_what_is_kept(self):
         self.run_well("dir(mcp_paint)", ["paint"])
@@ -193,14 +193,14 @@ class FewServers(DiscoveryTest):
                     json.dump({"name": "paint", "version": version, "tools": [tool(name) for name in tools]}, file)
                 client = world.client()
                 self.run_well("dir(mcp_paint)", ["paint"], client=client)
-                self.assertEqual(client.close(20), 0)
+                self.assertEqual(client.close(patience(20)), 0)
                 client = world.client()
                 answer = self.run_well("""
                     from mcp.runtime import query_tool_docs
                     [each["tool"] for each in await query_tool_docs("paint")]
                     """, client=client)
                 self.assertEqual(answer["result"], tools)
-                self.assertEqual(client.close(20), 0)
+                self.assertEqual(client.close(patience(20)), 0)
         finally:
             world.close()
 
@@ -274,7 +274,7 @@ class Autoload(DiscoveryTest):
         first = self.answer(client.start_run("await mcp_one.what()", session="new"))
         again = self.answer(client.start_run("await mcp_two.what()", session=first["session"]))
         self.assertEqual([first.get("result"), again.get("result")], ["what", "what"], (first, again))
-        self.assertEqual(client.close(20), 0)
+        self.assertEqual(client.close(patience(20)), 0)
 
 
 class NoAutoload(DiscoveryTest):

@@ -419,16 +419,22 @@ class Approvals(unittest.TestCase):
 
     def test_code_cannot_approve(self):
         """The file is out of the sandbox's reach, and one that others could write is not believed."""
+        self.approve("asking/erase")
+        self.assertEqual(self.run_it()[0], 0)
+        path = os.path.join(self.world.state, "tool-approvals")
+        for sought in (path, os.path.join(self.world.state, "ledger.db")):
+            self.assertTrue(os.path.exists(sought), sought)
         done = self.world.command("run", "-", input=b"""
 import os
+seen = 0
 for folder, folders, files in os.walk("/"):
     if folder.startswith("/proc"):
         folders.clear()
+    seen += len(files)
     print(*[os.path.join(folder, name) for name in files if "approvals" in name or "ledger" in name], end="")
+print("walked" if seen > 100 else seen)
 """, seconds=90)
-        self.assertEqual((done.returncode, done.stdout), (0, b""), done)
-        self.approve("asking/erase")
-        path = os.path.join(self.world.state, "tool-approvals")
+        self.assertEqual((done.returncode, done.stdout), (0, b"walked\n"), done)
         os.chmod(path, 0o666)
         self.assertEqual(self.run_it()[0], 1)
         self.assertIn("chmod", self.approve("--list", status=1))

@@ -8,6 +8,8 @@
 namespace bulkhead {
 namespace {
 
+using namespace std::string_view_literals;
+
 struct heard {
   std::vector<sse_event> events;
   int overlong = 0;
@@ -80,7 +82,7 @@ TEST(sse_reader, an_overlong_event_is_reported_once_and_the_next_is_read) {
 
 TEST(sse_reader, no_bytes_break_it) {
   std::mt19937 random{7};
-  const std::string alphabet = "\r\n:: dataeventidretry\xEF\xBB\xBF\0\x80 0159";
+  constexpr auto alphabet = "\r\n:: dataeventidretry\xEF\xBB\xBF\0\x80 0159"sv;
   for (int round = 0; round < 2000; ++round) {
     std::string text;
     for (int i = 0; i < 60; ++i) {

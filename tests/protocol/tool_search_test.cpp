@@ -9,6 +9,8 @@
 namespace bulkhead {
 namespace {
 
+using namespace std::string_view_literals;
+
 using nlohmann::json;
 
 tool_document tool(const std::string& name, const std::string& description,
@@ -157,9 +159,9 @@ TEST(search, servers_come_and_go_one_by_one) {
 }
 
 TEST(search, what_a_query_holds_is_no_command) {
-  for (const char* query :
-       {"\"", "\" OR name:x", "NEAR(a b)", "read*", "-file", "'; DROP TABLE tools", "(",
-        "name : read", "^read", "a AND", "\xff\xfe", "read\0file"}) {
+  for (std::string_view query :
+       {"\""sv, "\" OR name:x"sv, "NEAR(a b)"sv, "read*"sv, "-file"sv, "'; DROP TABLE tools"sv,
+        "("sv, "name : read"sv, "^read"sv, "a AND"sv, "\xff\xfe"sv, "read\0file"sv}) {
     EXPECT_NO_THROW(search(query)) << query;
   }
   EXPECT_EQ(best("NOT read AND file*"), "read_file");

@@ -39,7 +39,10 @@ const overloaded = (error) => /overload|429|runs wait|turn didn't come/.test(Str
 
 async function run(client, values, options = {}) {
   const result = await sdk.call(client, { name: 'run_python', arguments: values }, { timeout: 240_000, ...options });
-  return result.structuredContent;
+  const answer = result.structuredContent;
+  // A run whose turn didn't come is told in its answer.
+  if (answer.status === 'unavailable') throw new Error(answer.error?.message ?? JSON.stringify(answer));
+  return answer;
 }
 
 /// One thing that a client does; answers the client to go on with.

@@ -1,0 +1,247 @@
+#include "main/tenants.hpp"
+
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include <caf/all.hpp>
+#include <fmt/format.h>
+
+namespace bulkhead {
+
+namespace {
+
+/// Nobody but the account may look into a tenant's folder.
+expected<void> make_folder_of(const std::string& state_dir) {
+  auto parent = state_dir.substr(0, state_dir.rfind('/'));
+  for (const auto& path : {parent, state_dir}) {
+    if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
+      return fail(errc::unavailable,
+                  fmt::format("make the folder \"{}\": {}", path, std::strerror(errno)));
+    }
+  }
+  if (::chmod(state_dir.c_str(), 0700) != 0) {
+    return fail(errc::unavailable, fmt::format("keep the folder \"{}\" from others: {}", state_dir,
+                                               std::strerror(errno)));
+  }
+  return {};
+}
+
+token_bucket::time_point now() {
+  return std::chrono::steady_clock::now();
+}
+
+} // namespace
+
+tenants::tenants(shared_process& process, account who, settings base, std::string runtime_dir)
+    : process_{process}, who_{std::move(who)}, base_{std::move(base)}, runtime_dir_{std::move(
+                                                                           runtime_dir)},
+      concurrent_runs_{base_.concurrent_runs}, queue_{limits{}.admission_queue} {
+  admission_rules rules;
+  rules.runs = [this] {
+    std::lock_guard guard{mutex_};
+    return concurrent_runs_;
+  };
+  rules.quota_of = [this](const std::string& name) { return quota_of(name); };
+  rules.wall_clock = [] { return std::chrono::system_clock::now(); };
+  rules.load = load_;
+  admission_ = process_.system().spawn(admission, std::move(rules));
+}
+
+tenants::~tenants() {
+  for (auto& [name, each] : served_) {
+    leaving_.emplace(name, std::move(each.runs));
+  }
+  for (auto& [name, each] : leaving_) {
+    each->begin_stop();
+  }
+  leaving_.clear();
+  caf::scoped_actor self{process_.system()};
+  self->monitor(admission_);
+  self->send_exit(admission_, caf::exit_reason::kill);
+  self->receive([](const caf::down_msg&) {}, caf::after(std::chrono::seconds{1}) >> [] {});
+}
+
+std::vector<std::string> tenants::apply(const serve_config& config) {
+  {
+    std::lock_guard guard{mutex_};
+    concurrent_runs_ = config.concurrent_runs;
+    queue_ = config.queue;
+  }
+  // Whoever has lost a right has lost it before anything else happens.
+  tokens_->set(token_book{config});
+  std::vector<std::string> gone;
+  {
+    std::lock_guard guard{mutex_};
+    for (auto each = served_.begin(); each != served_.end();) {
+      auto next = std::next(each);
+      if (config.find(each->first) == nullptr) {
+        gone.push_back(each->first);
+        leaving_.emplace(each->first, std::move(each->second.runs));
+        served_.erase(each);
+      }
+      each = next;
+    }
+  }
+  for (const auto& one : config.tenants) {
+    start_or_change(one);
+  }
+  return gone;
+}
+
+void tenants::end(const std::vector<std::string>& names) {
+  for (const auto& name : names) {
+    leaving_.erase(name);
+  }
+}
+
+void tenants::start_or_change(const tenant& one) {
+  auto own = settings_for(base_, one);
+  std::shared_ptr<engine> runs;
+  {
+    std::lock_guard guard{mutex_};
+    auto found = served_.find(one.name);
+    if (found != served_.end()) {
+      if (found->second.what == one) {
+        return;
+      }
+      runs = found->second.runs;
+      found->second.requests.change(one.limits.requests_per_second, one.limits.burst, now());
+      found->second.what = one;
+    }
+  }
+  if (!runs) {
+    add(one, std::move(own));
+    return;
+  }
+  runs->change_settings(std::move(own), [one](policy& rules) { add_rules(one, rules); });
+}
+
+void tenants::add(const tenant& one, settings own) {
+  auto runs = start_engine(one, std::move(own));
+  if (!runs) {
+    process_.log()->error("tenant \"{}\" isn't served: {}", one.name, runs.error().message);
+    return;
+  }
+  (*runs)->watch_configuration();
+  std::lock_guard guard{mutex_};
+  served_.emplace(one.name,
+                  served{one,
+                         std::move(*runs),
+                         {one.limits.requests_per_second, double(one.limits.burst), now()}});
+}
+
+expected<std::shared_ptr<engine>> tenants::start_engine(const tenant& one, settings own) {
+  if (auto made = make_folder_of(own.state_dir); !made) {
+    return tl::unexpected{made.error()};
+  }
+  engine_options options{who_, std::move(own), runtime_dir_};
+  options.tenant = one.name;
+  options.loading.own_only = true;
+  options.narrow = [one](policy& rules) { add_rules(one, rules); };
+  options.admission = admission_;
+  auto whole = process_.budget()->total();
+  options.budget = std::make_shared<memory_budget>(whole / 2, whole / 8, process_.budget());
+  auto started = engine::start(process_, std::move(options));
+  if (!started) {
+    return tl::unexpected{started.error()};
+  }
+  return std::shared_ptr<engine>{std::move(*started)};
+}
+
+expected<void> tenants::serve_alone(const std::string& name, const std::string& token) {
+  serve_config config;
+  tenant one;
+  one.name = name;
+  one.tokens.push_back({"first", token_hash(token), {}});
+  one.image = base_.image;
+  one.limits.concurrent_runs = base_.concurrent_runs;
+  config.tenants.push_back(one);
+  engine_options options{who_, base_, runtime_dir_};
+  options.admission = admission_;
+  auto started = engine::start(process_, std::move(options));
+  if (!started) {
+    return tl::unexpected{started.error()};
+  }
+  (*started)->watch_configuration();
+  tokens_->set(token_book{config});
+  std::lock_guard guard{mutex_};
+  served_.emplace(name, served{one,
+                               std::move(*started),
+                               {one.limits.requests_per_second, double(one.limits.burst), now()}});
+  return {};
+}
+
+std::function<std::optional<std::string>(std::string_view)> tenants::holders() const {
+  return [tokens = tokens_](std::string_view token) -> std::optional<std::string> {
+    auto second = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
+    auto found = tokens->get()->find(token, second);
+    return found ? std::optional{std::move(found->tenant)} : std::nullopt;
+  };
+}
+
+std::optional<session_context> tenants::context_of(const std::string& name) const {
+  std::lock_guard guard{mutex_};
+  auto found = served_.find(name);
+  if (found == served_.end()) {
+    return std::nullopt;
+  }
+  auto context = found->second.runs->context_of_sessions();
+  context.owner = name;
+  return context;
+}
+
+std::vector<tenants::vital_parts> tenants::parts() const {
+  std::lock_guard guard{mutex_};
+  std::vector<vital_parts> all;
+  for (const auto& [name, each] : served_) {
+    const auto& runs = *each.runs;
+    all.push_back({name, runs.tree(), runs.services().runtime, runs.env()->config->state_dir});
+  }
+  return all;
+}
+
+run_quota tenants::quota_of(const std::string& name) const {
+  std::lock_guard guard{mutex_};
+  auto found = served_.find(name);
+  if (found == served_.end()) {
+    return {0, 0, {}};
+  }
+  const auto& limits = found->second.what.limits;
+  run_quota quota{limits.concurrent_runs, queue_, {}, limits.cpus.value_or(1.0)};
+  if (limits.cpu_seconds_per_day) {
+    quota.day = static_cast<double>(*limits.cpu_seconds_per_day);
+  }
+  return quota;
+}
+
+std::optional<too_soon> tenants::count_request(const std::string& name) {
+  std::lock_guard guard{mutex_};
+  auto found = served_.find(name);
+  if (found == served_.end()) {
+    return std::nullopt; // whoever answers says that it isn't served
+  }
+  auto wait = found->second.requests.take(now());
+  if (!wait) {
+    return std::nullopt;
+  }
+  const auto& limits = found->second.what.limits;
+  return too_soon{fmt::format("more than {:g} requests a second on average, or {} at once; wait, "
+                              "or have requests_per_second raised",
+                              limits.requests_per_second, limits.burst),
+                  std::chrono::seconds{static_cast<long>(std::ceil(wait->count()))}};
+}
+
+std::optional<too_soon> tenants::put_off_call(const std::string& name) const {
+  auto waiting = load_->waiting(name);
+  if (auto quota = quota_of(name); waiting == 0 || waiting < quota.queue) {
+    return std::nullopt;
+  }
+  return too_soon{fmt::format("{} runs wait already; try again when some have ended", waiting),
+                  std::chrono::seconds{2}};
+}
+
+} // namespace bulkhead

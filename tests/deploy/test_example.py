@@ -1,0 +1,44 @@
+"""The example of a configuration: it is TOML, with what is commented out, too, and the program takes it."""
+
+import re
+import tomllib
+import unittest
+
+from places import text_of
+from world import World
+
+
+def with_defaults(text):
+    """The example with its commented keys and tables in force."""
+    return re.sub(r"^# ((?:\[\w+\]|\w+ = .*))$", r"\1", text, flags=re.M)
+
+
+class Example(unittest.TestCase):
+    text = text_of("deploy", "examples", "bulkhead.toml")
+
+    def test_it_is_read_by_others_too(self):
+        read = tomllib.loads(self.text)
+        self.assertEqual(set(read["tenants"]), {"research", "ci"})
+        full = tomllib.loads(with_defaults(self.text))
+        self.assertIn("certificate", full["tls"])
+        self.assertIn("pids", full["tenants"]["research"]["limits"])
+
+    def test_the_program_takes_it(self):
+        world = World({})
+        self.addCleanup(world.close)
+        for name, text in (("example.toml", self.text), ("full.toml", with_defaults(self.text))):
+            with self.subTest(name):
+                world.write_config(name, text)
+                world.settle()
+                done = world.command("token", "list", "research", "--config", world.path("state/" + name))
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertIn(b"nightly-job", done.stdout)
+
+    def test_the_program_would_not_take_a_misspelt_one(self):
+        world = World({})
+        self.addCleanup(world.close)
+        world.write_config("example.toml", self.text.replace("tool_calls", "toolcalls"))
+        world.settle()
+        done = world.command("token", "list", "--config", world.path("state/example.toml"))
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn(b"toolcalls", done.stderr)
