@@ -6,6 +6,8 @@
 #include <caf/all.hpp>
 #include <nlohmann/json.hpp>
 
+#include "protocol/oauth_resource.hpp"
+
 namespace bulkhead {
 
 namespace {
@@ -84,17 +86,24 @@ health_actor spawn_health(shared_process& process, const tenants& all,
 }
 
 std::vector<http_page> client_pages() {
-  return {public_page(alive_path), public_page(ready_path)};
+  return {public_page(alive_path), public_page(ready_path), public_page(resource_document_root),
+          public_page(std::string{resource_document_root} + "/")};
 }
 
-io::http_request_handler client_requests(const http_front_end_actor& mcp,
-                                         const health_actor& health) {
+io::http_request_handler
+client_requests(const http_front_end_actor& mcp, const health_actor& health,
+                std::function<outgoing_answer(std::string_view)> metadata) {
   auto to_mcp = http_requests_to(mcp);
-  return [to_mcp, health](incoming_request request, memory_budget::share held,
-                          io::http_reply_ptr reply) {
-    if (auto path = path_of(request); path == alive_path || path == ready_path) {
+  return [to_mcp, health, metadata = std::move(metadata)](
+             incoming_request request, memory_budget::share held, io::http_reply_ptr reply) {
+    auto path = path_of(request);
+    if (path == alive_path || path == ready_path) {
       ask_health(health,
                  {std::move(request), {}, {}, std::make_shared<verdict_only>(std::move(reply))});
+      return;
+    }
+    if (path.starts_with(resource_document_root)) {
+      reply->answer(metadata(path));
       return;
     }
     to_mcp(std::move(request), std::move(held), std::move(reply));

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+#include <string_view>
 #include <vector>
 
 #include "actors/health.hpp"
@@ -16,11 +18,13 @@ namespace bulkhead {
 health_actor spawn_health(shared_process& process, const tenants& all,
                           std::function<bool()> stopping);
 
-/// What clients find besides MCP: /healthz and /readyz, which say no more than whether.
+/// What clients find besides MCP: /healthz and /readyz, which say no more than whether, and where
+/// to get tokens (RFC 9728).
 std::vector<http_page> client_pages();
 /// Gives requests to whom they are for.
 io::http_request_handler client_requests(const http_front_end_actor& mcp,
-                                         const health_actor& health);
+                                         const health_actor& health,
+                                         std::function<outgoing_answer(std::string_view)> metadata);
 
 /// What operators find: the same, with all there is to say, and /metrics.
 std::vector<http_page> operator_pages();

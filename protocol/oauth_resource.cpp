@@ -13,12 +13,6 @@
 
 namespace bulkhead {
 
-namespace {
-
-constexpr std::string_view well_known = "/.well-known/oauth-protected-resource";
-
-} // namespace
-
 const oauth_issuer* oauth_resource::find(std::string_view issuer) const {
   auto found = std::find_if(issuers.begin(), issuers.end(),
                             [&](const oauth_issuer& each) { return each.issuer == issuer; });
@@ -47,7 +41,7 @@ std::string resource_document_path(const oauth_resource& resource) {
   auto url = read_web_url(resource.resource, "the resource");
   auto path = url ? url->path : std::string{};
   path.erase(path.find_last_not_of('/') + 1);
-  return fmt::format("{}{}", well_known, path);
+  return fmt::format("{}{}", resource_document_root, path);
 }
 
 std::string resource_document_url(const oauth_resource& resource) {

@@ -37,6 +37,9 @@ struct oauth_resource {
 /// are common: with a symmetric one, whoever can check a token can make it.
 const std::vector<std::string>& known_algorithms();
 
+/// The well-known path below which that is told of resources (RFC 9728, 3).
+inline constexpr std::string_view resource_document_root = "/.well-known/oauth-protected-resource";
+
 /// What clients are told of where to get tokens (RFC 9728, 2), and the path at which: the
 /// well-known one, followed by the resource's own (RFC 9728, 3.1).
 std::string resource_document(const oauth_resource& resource);
