@@ -177,14 +177,6 @@ expected<void> tenants::serve_alone(const std::string& name, const std::string& 
   return {};
 }
 
-std::function<std::optional<std::string>(std::string_view)> tenants::holders() const {
-  return [tokens = tokens_](std::string_view token) -> std::optional<std::string> {
-    auto second = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
-    auto found = tokens->get()->find(token, second);
-    return found ? std::optional{std::move(found->tenant)} : std::nullopt;
-  };
-}
-
 std::optional<session_context> tenants::context_of(const std::string& name) const {
   std::lock_guard guard{mutex_};
   auto found = served_.find(name);

@@ -44,8 +44,8 @@ public:
   /// Errors: unavailable.
   expected<void> serve_alone(const std::string& name, const std::string& token);
 
-  /// Tells which tenant has a token; outlives the tenants.
-  std::function<std::optional<std::string>(std::string_view token)> holders() const;
+  /// Which tenant has a token, at any time.
+  std::shared_ptr<const current_tokens> tokens() const { return tokens_; }
   /// What a tenant's sessions talk to.
   std::optional<session_context> context_of(const std::string& name) const;
   /// Is there the web page? Runs of sessions that are opened before aren't on it.
