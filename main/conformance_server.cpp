@@ -76,7 +76,7 @@ int serve_conformance(application& app, stop_signal& stop, const command_line& l
                              token.empty() ? "" : token + "\n"));
   starter->start();
   stop.wait();
-  (*listener)->close({});
+  (*listener)->close(stop_budget, {});
   caf::scoped_actor self{app.system()};
   self->request(front_end, stop_budget, stop_atom::value)
       .receive([](caf::ok_atom) {}, [](const caf::error&) {});

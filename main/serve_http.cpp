@@ -12,6 +12,7 @@
 #include "main/configuration.hpp"
 #include "main/randomness.hpp"
 #include "main/serve_file.hpp"
+#include "main/service_link.hpp"
 #include "main/tenants.hpp"
 
 namespace bulkhead {
@@ -40,10 +41,10 @@ constexpr const char* first_words =
 class http_server {
 public:
   http_server(const command_line& line, const settings& config, const account& who,
-              std::string runtime_dir)
+              std::string runtime_dir, service_link link)
       : line_{line}, base_{base_of(config)}, who_{who}, runtime_dir_{std::move(runtime_dir)},
         process_{config, stop_}, tenants_{process_, who, base_, runtime_dir_},
-        path_{serve_file_path(line.serve_config, config)} {}
+        link_{std::move(link)}, path_{serve_file_path(line.serve_config, config)} {}
 
   int run(int out);
 
@@ -64,8 +65,11 @@ private:
   }
   int prepare();
   int listen(int out);
+  std::string summary() const;
   void watch();
+  void watch_files();
   void reload();
+  void renew_certificate(const std::optional<tls_files>& next);
   void wait();
   void drain();
   http_front_end_context front_end_context();
@@ -78,6 +82,7 @@ private:
   stop_signal stop_;                  ///< blocks signals for all threads: before any is started
   shared_process process_;
   tenants tenants_;
+  service_link link_;
   std::string path_; ///< of the configuration
   serve_config config_;
   std::string token_; ///< of the only tenant, where nothing is configured
@@ -137,6 +142,8 @@ int http_server::listen(int out) {
   options.rules.hosts = accepted_hosts(config_);
   options.rules.holder = tenants_.holders();
   options.budget = process_.budget();
+  options.adopted = link_.socket();
+  options.tls = config_.tls;
   auto opened = io::http_listener::open(process_.io(), options, http_requests_to(front_end_));
   if (!opened) {
     complain(opened.error().message);
@@ -145,14 +152,17 @@ int http_server::listen(int out) {
   listener_ = std::move(*opened);
   auto host = config_.listen.host.find(':') == std::string::npos ? config_.listen.host
                                                                  : "[" + config_.listen.host + "]";
-  auto url = fmt::format("http://{}:{}/mcp", host, listener_->port());
+  auto url = fmt::format("{}://{}:{}/mcp", config_.tls ? "https" : "http", host, listener_->port());
   write_all(out, url + "\n" + (token_.empty() ? "" : token_ + "\n"));
   if (!token_.empty()) {
     write_all(STDERR_FILENO, fmt::format(first_words, url));
   }
-  process_.log()->info("serving {} tenants at {}", token_.empty() ? config_.tenants.size() : 1,
-                       url);
+  process_.log()->info("{} at {}", summary(), url);
   return 0;
+}
+
+std::string http_server::summary() const {
+  return fmt::format("serving {} tenants", token_.empty() ? config_.tenants.size() : 1);
 }
 
 void http_server::watch() {
@@ -165,7 +175,26 @@ void http_server::watch() {
         changed_ = true;
         stop_.notify();
       });
-  watch_->set({path_});
+  watch_files();
+}
+
+/// The configuration's, and those that it names.
+void http_server::watch_files() {
+  std::vector<std::string> files{path_};
+  if (config_.tls) {
+    files.insert(files.end(), {config_.tls->certificate, config_.tls->key});
+  }
+  watch_->set(std::move(files));
+}
+
+/// A certificate that can't be used leaves the one that is in use.
+void http_server::renew_certificate(const std::optional<tls_files>& next) {
+  if (!config_.tls || !next) {
+    return;
+  }
+  if (auto set = listener_->set_tls(*next); !set) {
+    process_.log()->error("the certificate stays as it was: {}", set.error().message);
+  }
 }
 
 /// A file that can't be used changes nothing.
@@ -177,6 +206,7 @@ void http_server::reload() {
     }
     return;
   }
+  renew_certificate(next->tls);
   auto change = compare(config_, *next);
   if (change.none()) {
     return;
@@ -187,8 +217,13 @@ void http_server::reload() {
   process_.log()->info("{}: {} tenants came, {} went, {} changed", path_, change.added.size(),
                        change.removed.size(), change.changed.size());
   auto listening = config_.listen;
+  auto tls = config_.tls;
   config_ = std::move(*next);
   config_.listen = listening;
+  if (config_.tls.has_value() != tls.has_value()) {
+    config_.tls = std::move(tls);
+  }
+  watch_files();
   auto gone = tenants_.apply(config_);
   for (const auto& name : gone) {
     caf::anon_send(front_end_, stop_atom::value, name);
@@ -203,13 +238,15 @@ void http_server::wait() {
     if (!reloads || process_.failed()) {
       return;
     }
+    link_.reloading(process_);
     reload();
+    link_.ready(process_, summary());
   }
 }
 
 /// What runs may come to its end; another signal cuts that short.
 void http_server::drain() {
-  listener_->close({});
+  listener_->close(drain_time + front_end_stop_budget, {});
   auto until = std::chrono::steady_clock::now() + drain_time;
   while (tenants_.runs() > 0 && std::chrono::steady_clock::now() < until && !process_.failed() &&
          !stop_.wait(50ms)) {
@@ -223,8 +260,10 @@ int http_server::run(int out) {
   }
   if (status == 0) {
     watch();
+    link_.ready(process_, summary());
     wait();
     process_.log()->info("stopping");
+    link_.stopping(process_);
     drain();
   }
   if (watch_) {
@@ -245,12 +284,17 @@ int http_server::run(int out) {
 } // namespace
 
 int serve_http(const command_line& line, const settings& config, const account& who, int out) {
+  auto link = service_link::take();
+  if (!link) {
+    complain(link.error().message);
+    return 2;
+  }
   auto runtime_dir = make_runtime_dir(who);
   if (!runtime_dir) {
     complain(runtime_dir.error().message);
     return 2;
   }
-  return http_server{line, config, who, *runtime_dir}.run(out);
+  return http_server{line, config, who, *runtime_dir, std::move(*link)}.run(out);
 }
 
 } // namespace bulkhead

@@ -88,6 +88,33 @@ verdict check_origin(const incoming_request& request, const http_rules& rules) {
   return refuse(403, "pages of that Origin may not use this server");
 }
 
+/// The page that a path leads to; null: none.
+const http_page* page_at(std::string_view path, const http_rules& rules) {
+  const http_page* found = nullptr;
+  for (const auto& page : rules.pages) {
+    if (page.path == path) {
+      return &page;
+    }
+    bool below = page.path.ends_with('/') && path.starts_with(page.path);
+    if (below && (found == nullptr || page.path.size() > found->path.size())) {
+      found = &page;
+    }
+  }
+  return found;
+}
+
+/// The value of `WWW-Authenticate` (RFC 6750, 3).
+std::string challenge(const http_rules& rules, std::string_view error) {
+  std::string text = "Bearer";
+  if (!error.empty()) {
+    text += fmt::format(R"( error="{}")", error);
+  }
+  if (!rules.challenge.empty()) {
+    text += (error.empty() ? " " : ", ") + rules.challenge;
+  }
+  return text;
+}
+
 tl::expected<std::string, outgoing_answer> check_token(const incoming_request& request,
                                                        const http_rules& rules) {
   if (!rules.holder) {
@@ -98,13 +125,13 @@ tl::expected<std::string, outgoing_answer> check_token(const incoming_request& r
   std::string_view text = given == nullptr ? std::string_view{} : *given;
   if (request.count("authorization") != 1 || !same_name(text.substr(0, scheme.size()), scheme)) {
     return refuse(401, "this server wants a token: Authorization: Bearer TOKEN",
-                  {{"WWW-Authenticate", "Bearer"}});
+                  {{"WWW-Authenticate", challenge(rules, "")}});
   }
   if (auto holder = rules.holder(trim(text.substr(scheme.size())))) {
     return *holder;
   }
   return refuse(401, "the token isn't valid",
-                {{"WWW-Authenticate", R"(Bearer error="invalid_token")"}});
+                {{"WWW-Authenticate", challenge(rules, "invalid_token")}});
 }
 
 /// Does the header accept the type, by name or by a wildcard?
@@ -135,13 +162,21 @@ bool is_json_type(std::string_view value) {
          });
 }
 
-verdict check_post(const incoming_request& request) {
+/// What is common to all bodies.
+verdict check_body(const incoming_request& request) {
   if (request.count("content-type") != 1 || !is_json_type(*request.find("content-type"))) {
     return refuse(415, "the body must be application/json in UTF-8");
   }
   const auto* encoding = request.find("content-encoding");
   if (encoding != nullptr && !same_name(*encoding, "identity")) {
     return refuse(415, "the body must not be compressed (Content-Encoding)");
+  }
+  return {};
+}
+
+verdict check_post(const incoming_request& request) {
+  if (auto sound = check_body(request); !sound) {
+    return sound;
   }
   if (!accepts(request, json_type) || !accepts(request, stream_type)) {
     return refuse(406, "the client must accept both: Accept: application/json, text/event-stream");
@@ -163,6 +198,15 @@ verdict check_method(const incoming_request& request) {
   }
   return refuse(405, "only POST, and GET and DELETE with a session",
                 {{"Allow", "POST, GET, DELETE"}});
+}
+
+verdict check_page_method(const incoming_request& request, const http_page& page) {
+  auto method = request.method == "HEAD" ? "GET" : std::string_view{request.method};
+  if (std::find(page.methods.begin(), page.methods.end(), method) == page.methods.end()) {
+    auto names = fmt::format("{}", fmt::join(page.methods, ", "));
+    return refuse(405, fmt::format("only {} here", names), {{"Allow", names}});
+  }
+  return method == "GET" || method == "DELETE" ? verdict{} : check_body(request);
 }
 
 } // namespace
@@ -215,6 +259,11 @@ outgoing_answer explain_status(std::uint32_t status) {
     return refusal(408, rpc_code::invalid_request, "the request didn't come in time");
   case 413:
     return refusal(413, rpc_code::invalid_request, "the body is over the limit");
+  case 414:
+    return refusal(414, rpc_code::invalid_request, "the address in the first line is too long");
+  case 417:
+    return refusal(417, rpc_code::invalid_request,
+                   "nothing can be expected (Expect) but 100-continue");
   case 431:
     return refusal(431, rpc_code::invalid_request, "the header is over the limit");
   case 500:
@@ -226,6 +275,8 @@ outgoing_answer explain_status(std::uint32_t status) {
     answer.fields.push_back({"Retry-After", "2"});
     return answer;
   }
+  case 505:
+    return refusal(505, rpc_code::invalid_request, "this server speaks HTTP/1.1, and 1.0");
   default:
     return refusal(400, rpc_code::invalid_request, "this is no sound HTTP request");
   }
@@ -239,15 +290,20 @@ tl::expected<std::string, outgoing_answer> check_head(const incoming_request& re
   if (auto sound = check_origin(request, rules); !sound) {
     return tl::unexpected{sound.error()};
   }
-  auto principal = check_token(request, rules);
+  auto path = std::string_view{request.target}.substr(0, request.target.find('?'));
+  const auto* page = path == rules.path ? nullptr : page_at(path, rules);
+  tl::expected<std::string, outgoing_answer> principal;
+  if (page == nullptr || page->needs_token) {
+    principal = check_token(request, rules);
+  }
   if (!principal) {
     return principal;
   }
-  auto path = std::string_view{request.target}.substr(0, request.target.find('?'));
-  if (path != rules.path) {
+  if (page == nullptr && path != rules.path) {
     return refuse(404, fmt::format("there is nothing here; MCP is at {}", rules.path));
   }
-  if (auto sound = check_method(request); !sound) {
+  auto sound = page == nullptr ? check_method(request) : check_page_method(request, *page);
+  if (!sound) {
     return tl::unexpected{sound.error()};
   }
   return principal;

@@ -13,9 +13,22 @@
 
 namespace bulkhead {
 
+/// Something that the listener has besides MCP, e.g. a page for people or figures for a collector.
+struct http_page {
+  /// As it stands in a request's target before any `?`. One that ends in `/` stands for all that
+  /// begins with it, unless another page's path fits better (longer, or exact).
+  std::string path;
+  /// GET brings HEAD with it, which the listener answers as a GET without its body. A POST's body
+  /// is JSON, as with MCP, which no page elsewhere can send without asking first (CORS).
+  std::vector<std::string> methods = {"GET"};
+  /// Else it is for everybody, and the request's principal is empty.
+  bool needs_token = true;
+};
+
 /// Who may ask what of the listener, as far as a request's header tells.
 struct http_rules {
-  std::string path = "/mcp";
+  std::string path = "/mcp"; ///< of MCP
+  std::vector<http_page> pages{};
   /// The hosts that a request may be meant for (`Host`) and come from (`Origin`), in lower case and
   /// without a port, any of which will do: others are pages that reach us under a name that now
   /// leads here (DNS rebinding), or that have no business with us.
@@ -23,11 +36,15 @@ struct http_rules {
   /// Who has this bearer token; nothing for an unknown one. Null: no token is needed, and everybody
   /// is "local". Whoever compares tokens does it in constant time (`equal_secrets`).
   std::function<std::optional<std::string>(std::string_view token)> holder;
+  /// What a challenge for a token says besides its scheme, e.g. `resource_metadata="URL"` (RFC
+  /// 9728, 5.1).
+  std::string challenge;
 };
 
-/// Checks all that a request's header tells by itself, before its body is read: path, Host (400,
-/// 403), Origin (403), token (401), method (405), types (406, 415). Answers the principal, or the
-/// refusal.
+/// Checks all that a request's header tells by itself, before its body is read: Host (400, 403),
+/// Origin (403), token (401), path (404), method (405), types (406 with MCP alone; 415). Answers
+/// the principal, or the refusal. Without a token nobody learns what paths there are but the public
+/// pages.
 tl::expected<std::string, outgoing_answer> check_head(const incoming_request& request,
                                                       const http_rules& rules);
 
@@ -38,7 +55,8 @@ bool equal_secrets(std::string_view one, std::string_view other);
 outgoing_answer refusal(std::uint32_t status, int code, std::string_view message,
                         std::string_view id = {}, std::string_view data = {});
 
-/// What the listener says by itself with a status: 400, 408, 413, 431, 500 or 503.
+/// What the listener says by itself with a status: 400, 408, 413, 414, 417,
+/// 431, 500, 503 or 505.
 outgoing_answer explain_status(std::uint32_t status);
 
 } // namespace bulkhead

@@ -13,6 +13,7 @@
 #include "protocol/limits.hpp"
 #include "protocol/policy.hpp"
 #include "protocol/settings.hpp"
+#include "protocol/tls_files.hpp"
 
 namespace bulkhead {
 
@@ -63,14 +64,6 @@ struct listen_address {
   std::uint16_t port = 8765;      ///< 0: one that is free
 
   friend bool operator==(const listen_address&, const listen_address&) = default;
-};
-
-/// Files in PEM, absolute paths.
-struct tls_files {
-  std::string certificate; ///< with the chain
-  std::string key;
-
-  friend bool operator==(const tls_files&, const tls_files&) = default;
 };
 
 /// What `bulkhead.toml` says.

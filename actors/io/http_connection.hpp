@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <deque>
@@ -7,14 +8,15 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
-#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http/parser.hpp>
-#include <boost/beast/http/string_body.hpp>
 
+#include "actors/io/growing_body.hpp"
 #include "actors/io/http_listener.hpp"
+#include "actors/io/http_stream.hpp"
 
 namespace bulkhead::io {
 
@@ -24,13 +26,13 @@ struct http_service {
   http_bounds bounds;
   std::shared_ptr<memory_budget> budget;
   http_request_handler handle;
-  bool closing = false; ///< a connection ends with the answer that it is at
+  tls_context_ptr keys; ///< for new connections; null: in the clear
 };
 
 /// One client's connection. On the I/O thread alone, but for what `exchange_status` shares.
 class http_connection : public std::enable_shared_from_this<http_connection> {
 public:
-  http_connection(boost::asio::ip::tcp::socket socket, std::shared_ptr<const http_service> service,
+  http_connection(std::unique_ptr<http_stream> stream, std::shared_ptr<const http_service> service,
                   std::function<void(http_connection*)> ended);
   ~http_connection();
 
@@ -39,12 +41,23 @@ public:
   /// Refuses to serve this client and closes.
   void turn_away();
 
-  /// Closes it if no request has come whole, else after the answer.
+  /// Takes no more requests: closes it if none has begun to come, refuses one that is coming, and
+  /// lets an exchange that is under way end first.
   void wind_up();
 
-  bool waits_for_request() const { return now_ == stage::idle; }
-  /// Is its client taking its time over a request's header?
-  bool dawdles() const;
+  /// Ends it at once, whatever it is at.
+  void cut() { close(); }
+
+  /// What it may be ended for, where others want the room.
+  enum class idleness : std::uint8_t {
+    busy,     ///< nothing
+    leaving,  ///< it was answered, and its end is waited for
+    dawdling, ///< its client takes its time over the keys or a request's header
+    waiting,  ///< nothing of a request has come
+  };
+  idleness idle_as() const;
+  /// Since when the client has been expected to do something.
+  std::chrono::steady_clock::time_point waits_since() const { return waits_since_; }
 
   // What replies ask for; `exchange` tells whose, so that one that is over says nothing more.
 
@@ -63,6 +76,7 @@ public:
 
 private:
   enum class stage : std::uint8_t {
+    keys,      ///< TLS is being agreed on
     idle,      ///< nothing of a request has come
     head,      ///< its header is coming
     body,      ///< its body is coming
@@ -78,46 +92,59 @@ private:
     memory_budget::share held;
   };
 
+  /// Read at a time, and the most that is read ahead of what is asked for.
+  static constexpr std::size_t read_step = 16 * kibibyte;
+
+  // Reading.
+  void read();
+  void came(std::size_t bytes);
+  void client_ended();
+  std::string_view come() const;
+  void expect(stage next, std::chrono::milliseconds time);
+  void limit(std::chrono::milliseconds time);
+  void time_is_up();
+
+  // Requests.
   void await_request();
-  void read_ahead();
   void read_head();
   void take_head();
-  bool make_room(std::uint64_t bytes);
   void read_body();
-  void body_came();
+  bool charge_body();
   void hand_over();
   http_reply_ptr make_reply();
   void refuse(const outgoing_answer& reason);
-  void fail_read(const boost::system::error_code& failure);
+  static outgoing_answer stopping();
 
+  // Answers.
+  void tell_gone();
   void send_head(const outgoing_answer& head, std::optional<std::size_t> length);
-  void queue(std::string bytes);
+  void queue(piece next);
   void write_more();
   void written(std::size_t bytes);
   void finish_exchange();
+
+  // The end.
   void linger();
   void discard();
   void close();
 
-  void limit(std::chrono::milliseconds time);
-  void time_is_up();
-
-  boost::asio::ip::tcp::socket socket_;
+  std::unique_ptr<http_stream> stream_;
   std::shared_ptr<const http_service> service_;
   std::function<void(http_connection*)> ended_;
   boost::asio::steady_timer timer_;       ///< for what is to come from the client
   boost::asio::steady_timer write_timer_; ///< for what it is to take
-  boost::beast::flat_buffer buffer_;
-  std::optional<boost::beast::http::request_parser<boost::beast::http::string_body>> parser_;
-  stage now_ = stage::idle;
-  bool reading_ahead_ = false;
+  std::array<char, read_step> incoming_;  ///< what is being read
+  boost::beast::flat_buffer buffer_;      ///< what has come and wasn't taken
+  std::optional<boost::beast::http::request_parser<growing_body>> parser_;
+  stage now_ = stage::keys;
+  bool reading_ = false;
   bool keep_alive_ = true;
   bool old_client_ = false; ///< HTTP/1.0: no chunks
-  bool winding_up_ = false;
-  bool timed_out_ = false;
+  bool head_only_ = false;  ///< a HEAD: the answer's body isn't sent
+  bool winding_up_ = false; ///< it ends with the answer that it is at
+  bool turned_away_ = false;
   incoming_request request_; ///< but for its body, while that is coming
-  std::chrono::steady_clock::time_point head_began_;
-  std::chrono::steady_clock::time_point body_began_;
+  std::chrono::steady_clock::time_point waits_since_;
   memory_budget::share body_share_;
   std::size_t discarded_ = 0;
 

@@ -83,7 +83,7 @@ private:
 } // namespace
 
 http_reply_ptr http_connection::make_reply() {
-  return std::make_shared<connection_reply>(shared_from_this(), socket_.get_executor(), exchange_,
+  return std::make_shared<connection_reply>(shared_from_this(), stream_->executor(), exchange_,
                                             status_);
 }
 
@@ -91,14 +91,27 @@ void http_connection::answer(std::uint64_t exchange, outgoing_answer whole) {
   if (exchange != exchange_ || now_ != stage::answering) {
     return;
   }
+  memory_budget::share held;
+  if (!service_->budget->take(whole.body.size(), held)) {
+    whole = explain_status(503);
+  }
   now_ = stage::finishing;
   send_head(whole, whole.body.size());
-  status_->unsent += whole.body.size();
-  queue(std::move(whole.body));
+  if (!head_only_) {
+    status_->unsent += whole.body.size();
+    queue({std::move(whole.body), std::move(held)});
+  }
 }
 
 void http_connection::begin(std::uint64_t exchange, outgoing_answer head) {
   if (exchange != exchange_ || now_ != stage::answering) {
+    return;
+  }
+  if (head_only_) {
+    // There is nothing more that the client wants.
+    now_ = stage::finishing;
+    send_head(head, std::nullopt);
+    tell_gone();
     return;
   }
   now_ = stage::streaming;
@@ -114,16 +127,17 @@ void http_connection::write(std::uint64_t exchange, std::string bytes) {
     close();
     return;
   }
-  if (old_client_) {
-    queue(std::move(bytes));
+  if (!old_client_) {
+    auto payload = bytes.size();
+    bytes = fmt::format("{:x}\r\n{}\r\n", payload, bytes);
+    status_->unsent += bytes.size() - payload;
+  }
+  memory_budget::share held;
+  if (!service_->budget->take(bytes.size(), held)) {
+    close();
     return;
   }
-  auto payload = bytes.size();
-  auto chunk = fmt::format("{:x}\r\n", payload);
-  chunk += bytes;
-  chunk += "\r\n";
-  status_->unsent += chunk.size() - payload;
-  queue(std::move(chunk));
+  queue({std::move(bytes), std::move(held)});
 }
 
 void http_connection::end(std::uint64_t exchange) {
@@ -139,7 +153,7 @@ void http_connection::end(std::uint64_t exchange) {
     }
     return;
   }
-  queue("0\r\n\r\n");
+  queue({"0\r\n\r\n", {}});
 }
 
 void http_connection::abandon(std::uint64_t exchange) {
@@ -157,10 +171,19 @@ void http_connection::when_gone(std::uint64_t exchange, std::function<void()> to
   if (exchange != exchange_) {
     return;
   }
-  if (now_ == stage::closed) {
+  if (now_ == stage::closed || (status_ && status_->gone)) {
     told();
   } else if (now_ == stage::answering || now_ == stage::streaming) {
     told_when_gone_ = std::move(told);
+  }
+}
+
+void http_connection::tell_gone() {
+  if (status_) {
+    status_->gone = true;
+  }
+  if (auto told = std::exchange(told_when_gone_, nullptr)) {
+    told();
   }
 }
 
@@ -180,23 +203,18 @@ void http_connection::send_head(const outgoing_answer& head, std::optional<std::
     message.chunked(!old_client_);
     keep_alive_ = keep_alive_ && !old_client_;
   }
-  message.keep_alive(keep_alive_ && !winding_up_ && !service_->closing);
+  keep_alive_ = keep_alive_ && !winding_up_;
+  message.keep_alive(keep_alive_);
   std::ostringstream text;
   text << message.base();
-  queue(text.str());
+  queue({text.str(), {}});
 }
 
-void http_connection::queue(std::string bytes) {
-  if (bytes.empty()) {
-    return;
+void http_connection::queue(piece next) {
+  if (!next.bytes.empty()) {
+    pieces_.push_back(std::move(next));
+    write_more();
   }
-  piece next{std::move(bytes), {}};
-  if (!service_->budget->take(next.bytes.size(), next.held)) {
-    close();
-    return;
-  }
-  pieces_.push_back(std::move(next));
-  write_more();
 }
 
 void http_connection::write_more() {
@@ -212,15 +230,14 @@ void http_connection::write_more() {
     }
   });
   const auto& front = pieces_.front().bytes;
-  socket_.async_write_some(
-      boost::asio::buffer(front.data() + offset_, front.size() - offset_),
-      [self = shared_from_this()](const error_code& failure, std::size_t bytes) {
-        self->writing_ = false;
-        if (self->now_ == stage::closed) {
-          return;
-        }
-        failure ? self->close() : self->written(bytes);
-      });
+  stream_->write(boost::asio::buffer(front.data() + offset_, front.size() - offset_),
+                 [self = shared_from_this()](const error_code& failure, std::size_t bytes) {
+                   self->writing_ = false;
+                   if (self->now_ == stage::closed) {
+                     return;
+                   }
+                   failure ? self->close() : self->written(bytes);
+                 });
 }
 
 void http_connection::written(std::size_t bytes) {
@@ -246,11 +263,7 @@ void http_connection::written(std::size_t bytes) {
 void http_connection::finish_exchange() {
   told_when_gone_ = nullptr;
   status_.reset();
-  if (keep_alive_ && !winding_up_ && !service_->closing) {
-    await_request();
-  } else {
-    linger();
-  }
+  keep_alive_ ? await_request() : linger();
 }
 
 } // namespace bulkhead::io

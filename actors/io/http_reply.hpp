@@ -12,7 +12,8 @@ namespace bulkhead::io {
 /// Where the answer to one request goes: either whole (`answer`), or as a stream (`begin`, then
 /// `write` and in the end `end`). Thread-safe; what is said after the end, or once the client is
 /// gone, is dropped. Letting go of it without an answer answers with 500, so that no client waits
-/// for an actor that is no more; letting go of a stream breaks its connection.
+/// for an actor that is no more; letting go of a stream breaks its connection. The answer to a HEAD
+/// is made as if it were a GET; a stream's client then goes away after its head.
 class http_reply {
 public:
   virtual ~http_reply() = default;

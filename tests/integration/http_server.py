@@ -20,15 +20,18 @@ BOTH = "application/json, text/event-stream"
 
 
 class HttpClient:
-    """A client with a token (None: without) of the server at `port`."""
+    """A client with a token (None: without) of the server at `port`; `tls`: how it speaks TLS."""
 
-    def __init__(self, port, token):
+    tls = None
+
+    def __init__(self, port, token, tls=None):
         self.port = port
         self.token = token
+        self.tls = tls
 
-    def ask(self, method="POST", message=None, headers=None, token=True):
+    def ask(self, method="POST", message=None, headers=None, token=True, target="/mcp"):
         """One request on a connection of its own; see Answer."""
-        return Answer(self, method, message, headers or {}, token)
+        return Answer(self, method, message, headers or {}, token, target)
 
     def ask_modern(self, id, method, params=None, meta=None, headers=None):
         params = dict(params or {})
@@ -167,12 +170,14 @@ class Session:
 class Answer:
     """What the server answers: status and headers at once, then the body or, of a stream, its events."""
 
-    def __init__(self, server, method, message, headers, token):
-        self._connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=patience(90))
+    def __init__(self, server, method, message, headers, token, target="/mcp"):
+        options = {"timeout": patience(90), **({"context": server.tls} if server.tls else {})}
+        kind = http.client.HTTPSConnection if server.tls else http.client.HTTPConnection
+        self._connection = kind("127.0.0.1", server.port, **options)
         body = None if message is None else (message if isinstance(message, bytes) else json.dumps(message).encode())
         all_headers = {"Accept": BOTH, **({"Content-Type": "application/json"} if body is not None else {}),
                        **({"Authorization": f"Bearer {server.token}"} if token and server.token else {}), **headers}
-        self._connection.request(method, "/mcp", body, all_headers)
+        self._connection.request(method, target, body, all_headers)
         self._response = self._connection.getresponse()
         self.status = self._response.status
         self.headers = self._response.headers

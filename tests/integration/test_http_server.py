@@ -1,5 +1,6 @@
 """Bulkhead over HTTP: both eras on one endpoint, with real sandboxes, the official SDKs and the Inspector."""
 
+import resource
 import socket
 import unittest
 
@@ -163,8 +164,13 @@ class Doors(HttpTest):
         for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": f"Basic {self.server.token}"}):
             answer = self.server.ask(message=rpc(1, "ping", {}), headers=headers, token=False)
             self.assertEqual((answer.status, answer.headers["WWW-Authenticate"][:6]), (401, "Bearer"))
-        in_url = self.server.ask(message=rpc(1, "ping", {}), token=False)
-        self.assertEqual(in_url.status, 401)
+
+    def test_a_token_in_the_address_opens_nothing(self):
+        token = self.server.token
+        for target in (f"/mcp?token={token}", f"/mcp?access_token={token}", f"/mcp?authorization=Bearer%20{token}"):
+            in_url = self.server.ask(message=rpc(1, "ping", {}), token=False, target=target)
+            self.assertEqual(in_url.status, 401, target)
+        self.assertEqual(self.server.ask_modern(1, "tools/list").status, 200)
 
     def test_other_names_and_origins_are_refused(self):
         for headers in ({"Host": "evil.example.com"}, {"Origin": "http://evil.example.com"}):
@@ -185,6 +191,61 @@ class Doors(HttpTest):
                     pass
         answer = self.server.run_modern("print('alive')").result()
         self.assertEqual(answer["structuredContent"]["stdout"], "alive\n")
+
+
+class Besieged(HttpTest):
+    """Many clients at once that never come to the point."""
+
+    HEAD = b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAccept: */*\r\n"
+
+    def setUp(self):
+        self.attackers = []
+
+    def tearDown(self):
+        for each in self.attackers:
+            each.close()
+
+    def attack(self, bytes):
+        connection = socket.create_connection(("127.0.0.1", self.server.port), timeout=patience(60))
+        self.attackers.append(connection)
+        connection.sendall(bytes)
+        return connection
+
+    def resident(self):
+        with open(f"/proc/{self.server.process.pid}/statm", encoding="ascii") as statm:
+            return int(statm.read().split()[1]) * resource.getpagesize()
+
+    def test_others_are_served_meanwhile_and_memory_is_bounded(self):
+        self.assertEqual(self.server.run_modern("print(1)").result()["structuredContent"]["stdout"], "1\n")
+        before = self.resident()
+        authorized = self.HEAD + f"Authorization: Bearer {self.server.token}\r\n".encode()
+        slow = []
+        for _ in range(100):
+            self.attack(b"")
+            slow.append(self.attack(self.HEAD + b"X: "))
+            self.attack(authorized + b"Content-Length: 16000000\r\n\r\n{")
+            self.attack(authorized + b"Transfer-Encoding: chunked\r\n\r\n1;" + b"x" * 10_000)
+        answer = self.server.run_modern("print('alive')").result()
+        self.assertEqual(answer["structuredContent"]["stdout"], "alive\n")
+        session = self.server.open_session()
+        self.assertEqual(session.ask(1, "ping").status, 200)
+        # As much as was sent, and something for each connection; not what they announced.
+        self.assertLess(self.resident() - before, 64 << 20)
+        # Whoever dawdles over its header is told so, once.
+        for each in slow:
+            said = b""
+            while more := received(each):
+                said += more
+            self.assertLessEqual(said.count(b"HTTP/1.1 "), 1)
+            self.assertTrue(said == b"" or said.startswith(b"HTTP/1.1 408 "), said)
+
+
+def received(connection):
+    """What comes next; empty at the end, however it comes. Fails when nothing does."""
+    try:
+        return connection.recv(65536)
+    except ConnectionError:
+        return b""
 
 
 class NobodyMayRun(HttpTest):

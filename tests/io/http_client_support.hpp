@@ -25,12 +25,18 @@ namespace bulkhead::testing {
 /// A client that says exactly what a test wants it to, over one connection.
 class raw_client {
 public:
-  explicit raw_client(std::uint16_t port) : fd_{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)} {
-    sockaddr_in to{};
-    to.sin_family = AF_INET;
-    to.sin_port = htons(port);
+  /// `number`: of the loopback address that it comes from, 127.0.0.N.
+  explicit raw_client(std::uint16_t port, std::uint8_t number = 1)
+      : fd_{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)} {
+    sockaddr_in from{};
+    from.sin_family = AF_INET;
+    from.sin_addr.s_addr = htonl(INADDR_LOOPBACK - 1 + number);
+    sockaddr_in to = from;
     to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    if (::connect(fd_, reinterpret_cast<sockaddr*>(&to), sizeof to) != 0) {
+    to.sin_port = htons(port);
+    if (::bind(fd_, reinterpret_cast<sockaddr*>(&from), sizeof from) != 0 ||
+        ::connect(fd_, reinterpret_cast<sockaddr*>(&to), sizeof to) != 0) {
+      ::close(fd_);
       throw std::runtime_error{"connect"};
     }
   }
@@ -116,10 +122,24 @@ inline outgoing_answer answer_with(std::string body) {
   return {200, {{"Content-Type", "application/json"}}, std::move(body)};
 }
 
+inline bool has_status(std::string_view answer, int status) {
+  return answer.starts_with(fmt::format("HTTP/1.1 {} ", status));
+}
+
+/// How many answers there are in what a client read: each says this once.
+inline std::size_t answers_in(std::string_view read) {
+  constexpr std::string_view mark = "X-Content-Type-Options: ";
+  std::size_t count = 0;
+  for (auto at = read.find(mark); at != std::string_view::npos; at = read.find(mark, at + 1)) {
+    ++count;
+  }
+  return count;
+}
+
 /// A listener whose requests the test answers.
 struct listening : ::testing::Test {
+  /// With `options` for the rest.
   void open(io::http_bounds bounds = {}, http_rules rules = {}) {
-    io::http_listener_options options;
     options.bounds = bounds;
     options.rules = std::move(rules);
     options.budget = budget;
@@ -141,7 +161,7 @@ struct listening : ::testing::Test {
     }
     came.change([](auto& all) { all.clear(); });
     monitored<bool> empty;
-    listener->close([&] { empty.change([](bool& done) { done = true; }); });
+    listener->close(patience, [&] { empty.change([](bool& done) { done = true; }); });
     EXPECT_TRUE(empty.wait([](bool done) { return done; })) << "connections are left";
     EXPECT_EQ(budget->used(), 0) << "bytes are charged to nobody";
   }
@@ -152,14 +172,26 @@ struct listening : ::testing::Test {
     return came.get().at(index);
   }
 
-  /// What the listener says to a client that sends this and waits for it to close.
+  /// What the listener says to a client that sends this, before it closes.
   std::string refusal_of(std::string_view sent) {
     raw_client client{listener->port()};
     client.send(sent);
-    return client.read_all();
+    auto said = client.read_all();
+    EXPECT_TRUE(client.closed()) << "the connection stays open after " << sent.substr(0, 1000);
+    return said;
+  }
+
+  /// Is a client served that does nothing wrong?
+  void expect_service() {
+    auto index = came.get().size();
+    raw_client client{listener->port()};
+    client.send(request_with("fine"));
+    request(index).reply->answer(answer_with("served"));
+    EXPECT_TRUE(has_status(client.read_until("served"), 200)) << client.take();
   }
 
   std::shared_ptr<memory_budget> budget = std::make_shared<memory_budget>(8 * mebibyte);
+  io::http_listener_options options;
   io::io_thread io;
   std::shared_ptr<io::http_listener> listener;
   monitored<std::vector<arrived>> came;
@@ -167,9 +199,5 @@ struct listening : ::testing::Test {
 };
 
 inline constexpr std::string_view garbage = "garbage\r\n\r\n";
-
-inline bool has_status(std::string_view answer, int status) {
-  return answer.starts_with(fmt::format("HTTP/1.1 {} ", status));
-}
 
 } // namespace bulkhead::testing

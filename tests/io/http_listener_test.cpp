@@ -149,9 +149,8 @@ TEST_F(http_listener, what_breaks_the_rules_never_gets_to_the_handler) {
 TEST_F(http_listener, malformed_requests_are_bad_requests) {
   open();
   for (std::string_view sent : {
-           "\x16\x03\x01\x02\x01\x01\xfc\x03\x03 TLS\r\n\r\n",
+           "\x16\x03\x01\x02\x01\x01\xfc\x03\x03 TLS",
            "GET /mcp\r\n\r\n",
-           "GET /mcp HTTP/9.9\r\n\r\n",
            "GET  /mcp HTTP/1.1\r\nHost: localhost\r\n\r\n",
            "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: x\r\n\r\n",
            "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n",
@@ -218,24 +217,59 @@ TEST_F(http_listener, a_token_is_asked_for_before_the_body_is_read) {
   EXPECT_EQ(request(0).request.principal, "ali");
 }
 
-TEST_F(http_listener, closing_lets_answers_under_way_out) {
-  open();
-  raw_client idle{listener->port()};
-  raw_client busy{listener->port()};
-  busy.send(request_with("{}"));
-  request(0);
-  monitored<bool> empty;
-  listener->close([&empty] { empty.change([](bool& done) { done = true; }); });
-  idle.read_all();
-  EXPECT_TRUE(idle.closed());
-  EXPECT_FALSE(empty.get());
-  request(0).reply->answer(answer_with("the last word"));
-  auto answer = busy.read_all();
-  EXPECT_NE(answer.find("the last word"), std::string::npos) << answer;
-  EXPECT_NE(answer.find("Connection: close"), std::string::npos) << answer;
-  busy.close();
-  EXPECT_TRUE(empty.wait([](bool done) { return done; }));
-  EXPECT_THROW(raw_client{listener->port()}, std::runtime_error);
+http_rules with_pages() {
+  http_rules rules;
+  rules.pages = {{"/metrics"}, {"/ui/", {"GET", "POST"}}};
+  return rules;
+}
+
+TEST_F(http_listener, pages_get_to_the_handler_with_their_target) {
+  open({}, with_pages());
+  raw_client client{listener->port()};
+  client.send("GET /metrics?x=1 HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  auto one = request(0);
+  EXPECT_EQ(one.request.method, "GET");
+  EXPECT_EQ(one.request.target, "/metrics?x=1");
+  one.reply->answer({200, {{"Content-Type", "text/plain"}}, "runs 1\n"});
+  client.read_until("runs 1\n");
+  client.send("POST /ui/cancel HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+              "Content-Length: 2\r\n\r\n{}");
+  EXPECT_EQ(request(1).request.target, "/ui/cancel");
+  EXPECT_EQ(request(1).request.body, "{}");
+}
+
+TEST_F(http_listener, a_head_is_a_get_without_the_body) {
+  open({}, with_pages());
+  raw_client client{listener->port()};
+  constexpr std::string_view asked = "HEAD /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  client.send(asked);
+  EXPECT_EQ(request(0).request.method, "GET");
+  request(0).reply->answer({200, {}, "the body"});
+  EXPECT_NE(client.read_until("\r\n\r\n").find("Content-Length: 8\r\n"), std::string::npos);
+  // The next answer begins right after it.
+  EXPECT_TRUE(client.take().ends_with("\r\n\r\n"));
+  client.send("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  request(1).reply->answer({200, {}, "another body"});
+  EXPECT_TRUE(has_status(client.read_until("another body"), 200)) << client.read_until("");
+  EXPECT_EQ(client.take().find("the body"), std::string::npos);
+  // Of a stream there is nothing to be sent but its head; whoever writes it learns that.
+  client.send(asked);
+  auto stream = request(2).reply;
+  monitored<bool> gone;
+  stream->when_gone([&gone] { gone.change([](bool& done) { done = true; }); });
+  stream->begin({200, {}, {}});
+  stream->write("data: 1\n\n");
+  EXPECT_TRUE(gone.wait([](bool done) { return done; }));
+  EXPECT_TRUE(stream->gone());
+  stream->end();
+  client.read_until("\r\n\r\n");
+  client.send("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  request(3).reply->answer({200, {}, "the last body"});
+  EXPECT_EQ(client.read_until("the last body").find("data:"), std::string::npos);
+  // A refusal has no body, either.
+  auto answer = refusal_of("HEAD /nowhere HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  EXPECT_TRUE(has_status(answer, 404)) << answer;
+  EXPECT_TRUE(answer.ends_with("\r\n\r\n")) << answer;
 }
 
 TEST_F(http_listener, what_cannot_be_listened_on_is_told) {

@@ -160,6 +160,103 @@ TEST(http_rules, a_get_asks_for_a_stream) {
   EXPECT_EQ(status(without(request, "Accept")), 0);
 }
 
+http_rules with_pages() {
+  auto rules = with_token();
+  rules.pages = {{"/metrics"},
+                 {"/healthz", {"GET"}, false},
+                 {"/ui/"},
+                 {"/ui/api/", {"GET", "POST", "DELETE"}},
+                 {"/ui/login", {"POST"}, false}};
+  return rules;
+}
+
+incoming_request ask(std::string method, std::string target, bool token = false) {
+  incoming_request request{std::move(method), std::move(target), {{"Host", "localhost"}}, {}, {}};
+  return token ? with(request, "Authorization", "Bearer sesame") : request;
+}
+
+TEST(http_rules, pages_are_found_by_path_and_by_the_longest_folder) {
+  auto rules = with_pages();
+  EXPECT_EQ(check_head(ask("GET", "/metrics?x=/healthz", true), rules), "ali");
+  EXPECT_EQ(status(ask("GET", "/ui/", true), rules), 0);
+  EXPECT_EQ(status(ask("GET", "/ui/style.css", true), rules), 0);
+  EXPECT_EQ(status(ask("DELETE", "/ui/api/runs/1", true), rules), 0);
+  // The exact one counts, though another is longer than its folder.
+  EXPECT_EQ(status(ask("GET", "/ui/login", true), rules), 405);
+  for (const auto* target : {"/metrics/", "/metricsx", "/ui", "/", "/UI/", "//metrics", "/u"}) {
+    EXPECT_EQ(status(ask("GET", target, true), rules), 404) << target;
+  }
+}
+
+TEST(http_rules, a_page_at_the_root_takes_what_is_left) {
+  auto rules = with_pages();
+  rules.pages.push_back({"/", {"GET"}, false});
+  EXPECT_EQ(status(ask("GET", "/favicon.ico"), rules), 0);
+  EXPECT_EQ(status(ask("GET", "/metrics"), rules), 401);
+  EXPECT_EQ(status(ask("GET", "/mcp"), rules), 401);
+}
+
+TEST(http_rules, pages_want_the_token_unless_they_are_public) {
+  auto rules = with_pages();
+  EXPECT_EQ(status(ask("GET", "/metrics"), rules), 401);
+  EXPECT_EQ(status(ask("GET", "/nowhere"), rules), 401);
+  // A token sent to a public page makes nobody of its holder.
+  EXPECT_EQ(check_head(ask("GET", "/healthz"), rules), "");
+  EXPECT_EQ(check_head(ask("GET", "/healthz", true), rules), "");
+  rules.holder = nullptr;
+  EXPECT_EQ(check_head(ask("GET", "/metrics"), rules), "local");
+}
+
+TEST(http_rules, pages_hold_hosts_and_origins_too) {
+  auto rules = with_pages();
+  for (const auto* target : {"/healthz", "/metrics"}) {
+    EXPECT_EQ(status(with(ask("GET", target, true), "Host", "evil.example"), rules), 403);
+    EXPECT_EQ(status(with(ask("GET", target, true), "Origin", "http://evil.example"), rules), 403);
+    EXPECT_EQ(status(with(ask("GET", target, true), "Origin", "http://localhost"), rules), 0);
+    EXPECT_EQ(status(without(ask("GET", target, true), "Host"), rules), 400);
+  }
+}
+
+TEST(http_rules, pages_have_methods_and_head_goes_with_get) {
+  auto rules = with_pages();
+  EXPECT_EQ(status(ask("HEAD", "/metrics", true), rules), 0);
+  auto refused = check_head(ask("PUT", "/ui/api/x", true), rules);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().status, 405);
+  EXPECT_EQ(refused.error().fields.back(), (http_field{"Allow", "GET, POST, DELETE"}));
+  EXPECT_EQ(status(ask("HEAD", "/ui/login"), rules), 405);
+  // A page's methods aren't MCP's.
+  EXPECT_EQ(status(ask("HEAD", "/mcp", true), rules), 405);
+}
+
+TEST(http_rules, what_a_page_elsewhere_can_post_by_itself_is_refused) {
+  auto rules = with_pages();
+  auto request = with(ask("POST", "/ui/api/cancel", true), "Content-Type", "application/json");
+  EXPECT_EQ(status(request, rules), 0);
+  // Types that a form can send; and no type at all.
+  for (const auto* type :
+       {"text/plain", "application/x-www-form-urlencoded", "multipart/form-data"}) {
+    EXPECT_EQ(status(with(request, "Content-Type", type), rules), 415) << type;
+  }
+  EXPECT_EQ(status(without(request, "Content-Type"), rules), 415);
+  EXPECT_EQ(status(with(request, "Origin", "https://evil.example"), rules), 403);
+  EXPECT_EQ(status(with(request, "Origin", "null"), rules), 403);
+}
+
+TEST(http_rules, a_challenge_tells_where_tokens_come_from) {
+  auto rules = with_token();
+  rules.challenge = R"(resource_metadata="https://x/y")";
+  auto absent = check_head(post(), rules);
+  ASSERT_FALSE(absent);
+  EXPECT_EQ(absent.error().fields.back(),
+            (http_field{"WWW-Authenticate", R"(Bearer resource_metadata="https://x/y")"}));
+  auto wrong = check_head(with(post(), "Authorization", "Bearer x"), rules);
+  ASSERT_FALSE(wrong);
+  EXPECT_EQ(wrong.error().fields.back(),
+            (http_field{"WWW-Authenticate",
+                        R"(Bearer error="invalid_token", resource_metadata="https://x/y")"}));
+}
+
 TEST(http_rules, a_refusal_is_an_error_without_an_id_unless_one_is_known) {
   EXPECT_EQ(refusal(400, -32600, "no \"x\"").body,
             R"({"jsonrpc":"2.0","error":{"code":-32600,"message":"no \"x\""}})");
