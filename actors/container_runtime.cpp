@@ -3,6 +3,7 @@
 #include <caf/all.hpp>
 #include <fmt/format.h>
 
+#include "actors/activity.hpp"
 #include "actors/constraint_probe.hpp"
 #include "actors/container_drive.hpp"
 #include "actors/container_launch.hpp"
@@ -112,6 +113,8 @@ task<expected<sweep_report>> container_runtime_state::sweep_now() {
   }
   auto result = co_await sweep(context, *found);
   if (result != sweep_report{}) {
+    context.env->activity->leaks_swept(
+        {result.containers, result.processes, result.cgroups, result.folders});
     context.env->log->info(
         "removed what dead instances left: {} containers, {} processes, {} cgroups, "
         "{} folders",

@@ -17,6 +17,11 @@
 
 namespace bulkhead {
 
+class activity;
+
+/// Tells nobody anything.
+std::shared_ptr<activity> no_activity();
+
 /// What the actors need of the world around them, injected so that tests can script it. Time that
 /// passes comes from the actor clock; processes from `process_host`.
 struct environment {
@@ -59,6 +64,9 @@ struct environment {
   std::shared_ptr<current_client> client = std::make_shared<current_client>();
 
   std::shared_ptr<spdlog::logger> log;
+
+  /// What operators get to see of what goes on; never null.
+  std::shared_ptr<bulkhead::activity> activity = no_activity();
 };
 
 using environment_ptr = std::shared_ptr<const environment>;

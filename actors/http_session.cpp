@@ -131,7 +131,8 @@ void http_session_state::resume(http_arrival& arrival, std::string_view last_eve
 /// Hands the message to the session, which gives its bytes back when it has dealt with it.
 void http_session_state::forward(http_arrival& arrival) {
   forwarded.push_back(std::move(arrival.held));
-  self->send(session, message_atom::value, std::move(arrival.request.body));
+  self->send(session, message_atom::value, std::move(arrival.request.body),
+             trace_of(arrival.request));
 }
 
 /// No answer comes to a request that its client has cancelled.

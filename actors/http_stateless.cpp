@@ -42,7 +42,7 @@ void http_stateless_state::take(http_arrival& arrival) {
   calls.emplace(serial, call{id, std::move(arrival.reply), false, self->clock().now()});
   context.load->requests = calls.size();
   forwarded.push_back(std::move(arrival.held));
-  self->send(session, message_atom::value, std::move(message));
+  self->send(session, message_atom::value, std::move(message), trace_of(arrival.request));
 }
 
 void http_stateless_state::message_for(const std::string& request, const std::string& message) {

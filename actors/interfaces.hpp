@@ -22,6 +22,7 @@
 #include "protocol/server_config.hpp"
 #include "protocol/tool_approval.hpp"
 #include "protocol/tool_documents.hpp"
+#include "protocol/trace_context.hpp"
 #include "protocol/wire.hpp"
 
 /// Every typed actor interface of Bulkhead, a sentence a message. Requests answer or fail with a
@@ -88,6 +89,7 @@ CAF_ADD_TYPE_ID(bulkhead, (bulkhead::ledger_call))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::ledger_query))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::ledger_page))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::tool_identity))
+CAF_ADD_TYPE_ID(bulkhead, (bulkhead::trace_context))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::approval_state))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::client_status))
 CAF_ADD_TYPE_ID(bulkhead, (std::vector<bulkhead::client_status>))
@@ -334,12 +336,13 @@ struct tool_call {
   deadline due;
   answer_room room;           ///< for the result; stays within the process
   tool_caller_actor caller{}; ///< null: nobody wants to know, nobody answers
+  trace_context trace{};      ///< that the call is a part of
   friend bool operator==(const tool_call&, const tool_call&) = default;
 };
 
 template <class I>
 auto inspect(I& f, tool_call& x) {
-  return f(x.id, x.tool, x.arguments, x.due, x.caller);
+  return f(x.id, x.tool, x.arguments, x.due, x.caller, x.trace);
 }
 
 /// One upstream MCP server.
@@ -507,6 +510,8 @@ using run_observer_actor = caf::typed_actor<
 using mcp_session_actor = run_observer_actor::extend<
     /// A message from the client, as text without its newline.
     caf::reacts_to<message_atom, std::string>,
+    /// The same, with the trace that the transport says it is a part of.
+    caf::reacts_to<message_atom, std::string, trace_context>,
     /// A message from the client could not be taken; the client gets the reason.
     caf::reacts_to<refuse_atom, error>,
     /// The configured servers are others now; clients that want to know are told.

@@ -6,7 +6,9 @@
 #include <caf/all.hpp>
 #include <fmt/format.h>
 
+#include "actors/activity.hpp"
 #include "actors/errors.hpp"
+#include "actors/log_scope.hpp"
 #include "actors/python_sessions.hpp"
 
 namespace bulkhead {
@@ -38,6 +40,15 @@ server_brief brief_of(const server_entry& entry) {
 invocation_state::invocation_state(invocation_impl_actor::pointer self)
     : self{self}, out{limits{}.answer_stream}, err{limits{}.answer_stream} {}
 
+void invocation_state::be_watched() {
+  if (!request.watch) {
+    request.watch = context.env->activity->run_asked({request.id, request.client, request.servers,
+                                                      std::string{request.trace.trace_id()},
+                                                      request.session.has_value()});
+    request.watch->admitted({}, request.servers);
+  }
+}
+
 caf::result<run_answer> invocation_state::run() {
   if (now != phase::fresh) {
     return to_caf(errc::internal, "a run can be started only once");
@@ -51,6 +62,7 @@ caf::result<run_answer> invocation_state::run() {
     ran.code = context.ledger.kept(request.code);
   }
   promise = self->make_response_promise<run_answer>();
+  log_begin();
   report("booting");
   self->request(context.registry, registry_patience, catalogue_atom::value)
       .then([this](const catalogue_ptr& all) { begin(all); },
@@ -154,6 +166,7 @@ void invocation_state::up() {
   now = phase::running;
   due = self->clock().now() + request.timeout;
   self->delayed_send<caf::message_priority::high>(self, request.timeout, tick_atom::value);
+  request.watch->code_runs();
   report("running");
 }
 
@@ -247,17 +260,21 @@ void invocation_state::finish(run_status status) {
   if (request.session) {
     leave_session();
   }
-  for (const auto& [id, call] : calls) {
+  while (!calls.empty()) {
+    const auto& [id, call] = *calls.begin();
     self->send(call.client, cancel_atom::value, call.call);
+    note_answered(id, status == run_status::timeout ? to_string(errc::timeout)
+                                                    : to_string(errc::cancelled));
   }
-  calls.clear();
   approvals.clear();
   withdraw_questions();
   answer.out = out.take();
   answer.err = err.take();
   answer.duration_ms = static_cast<std::uint64_t>(
       std::chrono::duration_cast<std::chrono::milliseconds>(self->clock().now() - began).count());
+  log_end();
   note_run();
+  request.watch->ended(status, self->clock().now() - began);
   if (sandbox && !session_kept) {
     self->send(sandbox, end_atom::value);
   }
@@ -303,16 +320,6 @@ void invocation_state::dealt_with_call() {
     ++credit_withheld;
   } else {
     self->send(sandbox, credit_atom::value, std::uint32_t{1});
-  }
-}
-
-/// What was left out of the log while the code ran.
-void invocation_state::log_tallies() const {
-  if (calls_refused > most_lines) {
-    context.env->log->info("run {}: {} unusable calls refused in all", request.id, calls_refused);
-  }
-  if (calls_repeated > most_lines) {
-    context.env->log->warn("run {}: {} calls with an id in use in all", request.id, calls_repeated);
   }
 }
 
@@ -363,6 +370,7 @@ invocation_impl_actor::behavior_type invocation_state::make_behavior() {
       [this](const refused_call& call) {
         dealt_with_call();
         if (++calls_refused <= most_lines) {
+          log_scope about{ids()};
           context.env->log->info("run {}: call {} refused: {}", request.id, call.id,
                                  call.reason.message);
         }
@@ -390,6 +398,7 @@ invocation(invocation_impl_actor::stateful_pointer<invocation_state> self,
   self->state.budget = run_budget(*context.env);
   self->state.context = std::move(context);
   self->state.request = std::move(request);
+  self->state.be_watched();
   return self->state.make_behavior();
 }
 

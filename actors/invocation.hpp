@@ -20,6 +20,7 @@
 #include "actors/ledger.hpp"
 #include "actors/run_request.hpp"
 #include "protocol/call_limits.hpp"
+#include "protocol/log_line.hpp"
 #include "protocol/output_capture.hpp"
 #include "protocol/policy.hpp"
 
@@ -82,6 +83,7 @@ struct invocation_state {
   };
 
   // Life (invocation.cpp).
+  void be_watched();
   caf::result<run_answer> run();
   void begin(const catalogue_ptr& all);
   std::vector<std::string> loadable_servers() const;
@@ -100,6 +102,12 @@ struct invocation_state {
   void dealt_with_call();
   void time_is_up();
   void report(std::string message);
+
+  // What the log gets (invocation_log.cpp).
+  log_ids ids() const;
+  spdlog::level::level_enum run_log_level() const;
+  void log_begin() const;
+  void log_end() const;
   void log_tallies() const;
 
   void output_dealt_with();
@@ -197,6 +205,7 @@ struct invocation_state {
                  const std::string& rule = {});
   void note_end(std::uint64_t call, std::string_view outcome, std::uint64_t result_bytes = 0);
   void note_result(std::uint64_t call, std::string_view result);
+  void note_answered(std::uint64_t call, std::string_view outcome);
   void note_refused(const refused_call& call);
   void note_run();
 
@@ -223,6 +232,7 @@ struct invocation_state {
     std::string tool; ///< raw name
     mcp_client_actor client;
     std::uint64_t call = 0;
+    std::chrono::steady_clock::time_point since;
   };
   std::map<std::uint64_t, outgoing> calls;
   /// Calls of every kind that aren't answered, with the memory their arguments hold.

@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include "actors/errors.hpp"
+#include "actors/log_scope.hpp"
 #include "actors/tool_shelf.hpp"
 #include "protocol/tool_documents.hpp"
 #include "protocol/wire.hpp"
@@ -65,6 +66,7 @@ void invocation_state::take_call(guest_call& call) {
   if (open_calls.contains(call.id)) {
     // Answering would answer the first call too, and noting it would take the first one's place.
     if (++calls_repeated <= most_lines) {
+      log_scope about{ids()};
       context.env->log->warn("run {}: two calls with the id {}", request.id, call.id);
     }
     return;
@@ -357,7 +359,8 @@ void invocation_state::call_tool(link& to, guest_call& call, bool checked) {
 void invocation_state::send_call(link& to, const std::string& tool, guest_call& call) {
   note_sent(call);
   auto serial = context.env->next_serial();
-  calls.emplace(call.id, outgoing{&to, tool, to.client, serial});
+  calls.emplace(call.id, outgoing{&to, tool, to.client, serial, self->clock().now()});
+  request.watch->called_tool();
   // While the server asks the client, the call's clock stands still, too.
   auto left = time_left() + context.env->bounds.question_time;
   answer_room room{budget};
@@ -366,15 +369,12 @@ void invocation_state::send_call(link& to, const std::string& tool, guest_call& 
                  std::move(call.arguments),
                  deadline::at(self->clock().now() + time_left()),
                  room,
-                 tool_caller_actor{self}};
+                 tool_caller_actor{self},
+                 request.trace};
   self->request(to.client, left + 1s, call_atom::value, std::move(what))
       .then(
-          [this, id = call.id, room](std::string& result) {
-            calls.erase(id);
-            respond(id, std::move(result), room);
-          },
+          [this, id = call.id, room](std::string& result) { respond(id, std::move(result), room); },
           [this, id = call.id, what = call.tool](const caf::error& reason) {
-            calls.erase(id);
             refuse(id, from_caf(reason, "call tool " + what));
           });
 }

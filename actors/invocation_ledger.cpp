@@ -5,6 +5,7 @@
 
 #include <caf/all.hpp>
 
+#include "actors/activity.hpp"
 #include "actors/invocation.hpp"
 #include "protocol/content_digest.hpp"
 #include "protocol/json_scan.hpp"
@@ -74,6 +75,7 @@ void invocation_state::note_tool(std::uint64_t call, const std::string& server,
 
 void invocation_state::note_end(std::uint64_t call, std::string_view outcome,
                                 std::uint64_t result_bytes) {
+  note_answered(call, outcome);
   auto found = noted.extract(call);
   if (!found) {
     return;
@@ -90,9 +92,17 @@ void invocation_state::note_end(std::uint64_t call, std::string_view outcome,
 }
 
 void invocation_state::note_result(std::uint64_t call, std::string_view result) {
-  if (noted.contains(call)) {
+  if (noted.contains(call) || calls.contains(call)) {
     note_end(call, tells_error(result, context.env->bounds) ? "tool_error" : "success",
              result.size());
+  }
+}
+
+/// The call's server has answered, or nobody waits for it any more.
+void invocation_state::note_answered(std::uint64_t call, std::string_view outcome) {
+  if (auto sent = calls.extract(call)) {
+    const auto& [to, tool, client, serial, since] = sent.mapped();
+    context.env->activity->tool_call_ended(to->brief.name, outcome, self->clock().now() - since);
   }
 }
 

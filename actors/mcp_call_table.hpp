@@ -45,6 +45,7 @@ struct upstream_call {
   std::optional<clock::time_point> sent;
   answer_room room; ///< for the result
   tool_caller_actor caller{};
+  trace_context trace{};
 
   std::uint32_t questions = 0; ///< asked so far
   std::uint32_t open = 0;      ///< of them, those without an answer; meanwhile its time rests

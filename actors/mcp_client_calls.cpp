@@ -62,6 +62,7 @@ caf::result<std::string> mcp_client_state::call(tool_call& request) {
   if (!env->budget->take_for_call(waiting.arguments.size() + call_overhead, waiting.memory)) {
     return to_caf(errc::overloaded, what + ": no memory for the arguments now; try again later");
   }
+  waiting.trace = std::move(request.trace);
   auto promise = self->make_response_promise<std::string>();
   waiting.promise = promise;
   auto id = ++last_request;
@@ -92,6 +93,7 @@ upstream::call_details mcp_client_state::details_of(const upstream_call& call) c
     result.progress = true;
   }
   result.abilities.roots = !entry.roots.empty();
+  result.trace = call.trace;
   return result;
 }
 

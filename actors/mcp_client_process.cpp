@@ -8,6 +8,7 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include "actors/activity.hpp"
 #include "actors/errors.hpp"
 
 /// The server's process: its start, its bytes, its end.
@@ -83,6 +84,9 @@ error mcp_client_state::budget_refusal() {
 }
 
 void mcp_client_state::spawn() {
+  if (restarts.failures() > 0 && !skip_probe) {
+    env->activity->upstream_restarted(entry.name);
+  }
   current = phase::spawning;
   started_at = now();
   start_due = start_due.value_or(started_at + entry.start_timeout);

@@ -81,6 +81,17 @@ void mcp_session_state::take_message(const std::string& text) {
   }
 }
 
+void mcp_session_state::take_message(const std::string& text, trace_context from) {
+  arriving = std::move(from);
+  take_message(text);
+  arriving = {};
+}
+
+/// What the message itself says goes before what its transport does.
+trace_context mcp_session_state::trace_of(const mcp_request& request) const {
+  return request.trace.parent.empty() ? arriving : request.trace;
+}
+
 void mcp_session_state::take_notification(const rpc_message& message) {
   if (message.method == "notifications/initialized") {
     ready = true;
@@ -287,6 +298,10 @@ mcp_session_impl_actor::behavior_type mcp_session_state::make_behavior() {
       [this](client_question& question) { return ask(question); },
       [this](message_atom, const std::string& text) {
         take_message(text);
+        self->send(out, credit_atom::value, std::uint64_t{text.size() + 1});
+      },
+      [this](message_atom, const std::string& text, trace_context& from) {
+        take_message(text, std::move(from));
         self->send(out, credit_atom::value, std::uint64_t{text.size() + 1});
       },
       [this](refuse_atom, error& reason) {

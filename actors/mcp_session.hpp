@@ -133,6 +133,7 @@ struct mcp_session_state {
 
   // Messages of the client (mcp_session.cpp).
   void take_message(const std::string& text);
+  void take_message(const std::string& text, trace_context from);
   void take_notification(const rpc_message& message);
   void take_request(const rpc_message& message);
   void dispatch(const rpc_message& message, const mcp_request& request);
@@ -219,6 +220,7 @@ struct mcp_session_state {
                                            const input_responses& back) const;
   void keep_answer(run_in_flight& run, std::string result);
   client_abilities abilities_of(const mcp_request& request) const;
+  trace_context trace_of(const mcp_request& request) const;
   void note_abilities(const client_abilities& abilities);
 
   // The end (mcp_session.cpp).
@@ -243,7 +245,8 @@ struct mcp_session_state {
   std::optional<log_severity> log_level; ///< set by `logging/setLevel`
   client_abilities abilities;            ///< of a legacy client, as it said in `initialize`
   bool modern_seen = false;
-  client_info client;                                             ///< as `initialize` told it
+  trace_context arriving; ///< of the message that is being taken, as its transport said
+  client_info client;     ///< as `initialize` told it
   std::map<std::string, run_in_flight> runs;                      ///< by the run's id
   std::map<std::string, std::string, std::less<>> requests;       ///< request id to run id
   std::map<std::string, subscription, std::less<>> subscriptions; ///< by request id

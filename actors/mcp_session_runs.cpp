@@ -5,7 +5,9 @@
 #include <caf/all.hpp>
 #include <fmt/format.h>
 
+#include "actors/activity.hpp"
 #include "actors/errors.hpp"
+#include "actors/log_scope.hpp"
 #include "protocol/json_text.hpp"
 #include "protocol/run_answer.hpp"
 #include "protocol/run_python.hpp"
@@ -97,6 +99,7 @@ void mcp_session_state::call_tool(const rpc_message& message, const mcp_request&
 /// Answers a call that doesn't become a run.
 void mcp_session_state::reject_call(const rpc_message& message, const mcp_request& request,
                                     run_status status, error reason) {
+  context.env->activity->run_refused(status);
   auto rendered =
       render_call_result(answer_of(status, std::move(reason)), context.env->config->output);
   respond(message.id, call_result(rendered, form_for(request)));
@@ -144,6 +147,11 @@ void mcp_session_state::start_run(const rpc_message& message, const mcp_request&
   if (run.what.live || can_be_asked) {
     run.what.observer = mcp_session_actor{self};
   }
+  run.what.asked_as = is_json_string(message.id) ? decode_json_string(message.id) : message.id;
+  run.what.trace = trace_of(request);
+  run.what.watch =
+      env.activity->run_asked({run.what.id, run.what.client, run.what.servers,
+                               std::string{run.what.trace.trace_id()}, !call.session.empty()});
   auto id = run.what.id;
   requests.emplace(message.id, id);
   runs.emplace(id, std::move(run));
@@ -213,6 +221,7 @@ void mcp_session_state::admitted(const std::string& id, std::uint64_t ticket) {
   auto& run = found->second;
   run.now = run_in_flight::stage::started;
   run.ticket = ticket;
+  run.what.watch->admitted(self->clock().now() - run.since, run.what.servers);
   run.invocation = context.start(run.what);
   self->monitor(run.invocation);
   // The invocation has its own copy now.
@@ -247,6 +256,7 @@ void mcp_session_state::failed(const std::string& id, run_status status, error r
                                        self->clock().now() - found->second.since)
                                        .count());
     note_unfinished(found->second, answer);
+    found->second.what.watch->ended(status, self->clock().now() - found->second.since);
   }
   finished(id, answer);
 }
@@ -313,7 +323,10 @@ void mcp_session_state::conclude(run_in_flight& run, std::string result, const r
 void mcp_session_state::lost(const caf::down_msg& down) {
   for (const auto& [id, run] : runs) {
     if (run.invocation && run.invocation.address() == down.source) {
-      context.env->log->error("run {}: its actor ended: {}", id, caf::to_string(down.reason));
+      {
+        log_scope about{{id, run.what.asked_as, run.what.trace.trace_id()}};
+        context.env->log->error("run {}: its actor ended: {}", id, caf::to_string(down.reason));
+      }
       failed(std::string{id}, run_status::error,
              {errc::internal, "the run was lost to a fault of Bulkhead's own; see its log"});
       return;
@@ -375,6 +388,7 @@ void mcp_session_state::cancel_run(std::map<std::string, run_in_flight>::iterato
   states.erase(run.state);
   if (run.now == run_in_flight::stage::queued) {
     note_unfinished(run, answer_of(run_status::cancelled, {errc::cancelled, {}}));
+    run.what.watch->ended(run_status::cancelled, self->clock().now() - run.since);
     leave_session(run);
     runs.erase(found);
     return;

@@ -6,6 +6,7 @@
 #include <caf/all.hpp>
 #include <fmt/format.h>
 
+#include "actors/activity.hpp"
 #include "actors/errors.hpp"
 
 namespace bulkhead {
@@ -83,6 +84,7 @@ caf::result<session_lease> python_sessions_state::open(const session_claim& what
                                                 most));
   }
   auto made = sessions.emplace(env->new_handle(), session{}).first;
+  env->activity->sessions_are(sessions.size());
   made->second.owner = what.owner;
   made->second.servers = what.servers;
   made->second.loadable = what.loadable;
@@ -169,6 +171,7 @@ void python_sessions_state::lend_to_next(sessions_map::iterator which) {
 void python_sessions_state::lose(sessions_map::iterator which) {
   auto gone = std::move(which->second);
   sessions.erase(which);
+  env->activity->sessions_are(sessions.size());
   if (gone.sandbox) {
     self->send(gone.sandbox, end_atom::value);
   }
@@ -225,6 +228,8 @@ python_sessions_impl_actor::behavior_type
 python_sessions(python_sessions_impl_actor::stateful_pointer<python_sessions_state> self,
                 environment_ptr env) {
   self->state.env = std::move(env);
+  // Those of an actor that failed are lost.
+  self->state.env->activity->sessions_are(0);
   return self->state.make_behavior();
 }
 

@@ -2,11 +2,14 @@
 
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "actors/activity.hpp"
 #include "actors/interfaces.hpp"
+#include "protocol/trace_context.hpp"
 
 namespace bulkhead {
 
@@ -30,6 +33,10 @@ struct run_request {
   /// Nothing is kept warm for another run: while the code waits for a server to start, for which
   /// that has a budget of its own, its clock stands still.
   bool patient = false;
+  trace_context trace = {};  ///< that the run is a part of
+  std::string asked_as = {}; ///< the id of the client's request, for the log; empty: none
+  /// Who is told how the run goes on; null: whoever runs it finds out.
+  std::shared_ptr<run_watch> watch = {};
 };
 
 /// Makes the actor of one run; the run begins with `run_atom`.

@@ -5,6 +5,7 @@
 #include <caf/all.hpp>
 #include <fmt/format.h>
 
+#include "actors/activity.hpp"
 #include "actors/engine_errors.hpp"
 #include "actors/errors.hpp"
 #include "protocol/wire.hpp"
@@ -47,6 +48,7 @@ caf::result<caf::ok_atom> sandbox_state::boot() {
 
 void sandbox_state::prepare() {
   id = context.env->new_handle();
+  boot_began = self->clock().now();
   enter(phase::preparing, boot_budget);
   self->request(context.volumes(), boot_budget, run_folder_atom::value, id)
       .then([this](std::string& path) { create(path); },
@@ -118,6 +120,7 @@ void sandbox_state::guest_is_ready(guest_ready ready) {
 void sandbox_state::confined() {
   now = phase::idle;
   ++generation;
+  context.env->activity->sandbox_booted(self->clock().now() - boot_began);
   if (auto promise = std::exchange(boot_promise, {})) {
     promise->deliver(caf::ok_atom::value);
   }

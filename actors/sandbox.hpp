@@ -90,6 +90,7 @@ struct sandbox_state {
   sandbox_run run;
   std::optional<guest_ready> early_ready;
   std::string python; ///< the guest's version, once it is ready
+  std::chrono::steady_clock::time_point boot_began;
   std::optional<caf::typed_response_promise<caf::ok_atom>> boot_promise;
   std::optional<child_exited> exited;
   memory_budget::share partial_share; ///< for a frame that hasn't ended

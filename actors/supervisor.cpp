@@ -5,6 +5,7 @@
 #include <caf/all.hpp>
 #include <fmt/format.h>
 
+#include "actors/activity.hpp"
 #include "actors/errors.hpp"
 #include "actors/invocation.hpp"
 #include "actors/sandbox.hpp"
@@ -273,9 +274,14 @@ run_starter make_run_starter(caf::actor_system& system, const environment_ptr& e
                              const std::shared_ptr<service_directory>& services,
                              const supervisor_actor& supervisor, ledger_writer ledger) {
   auto rates = std::make_shared<call_rates>();
+  env->activity->pool_is([shelf = std::weak_ptr{services->shelf}] {
+    auto there = shelf.lock();
+    return there ? there->size() : 0;
+  });
   auto make_fresh = make_sandbox_maker(system, env, services, supervisor);
-  auto make_sandbox = [services, make_fresh](bool booted_will_do) -> sandbox_actor {
+  auto make_sandbox = [env, services, make_fresh](bool booted_will_do) -> sandbox_actor {
     auto waiting = booted_will_do ? services->shelf->take() : sandbox_actor{};
+    env->activity->sandbox_taken(waiting ? sandbox_source::shelf : sandbox_source::boot);
     if (auto pool = services->get().pool) {
       caf::anon_send(pool, taken_atom::value, waiting != nullptr);
     }

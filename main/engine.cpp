@@ -21,6 +21,7 @@
 #include "actors/tool_library.hpp"
 #include "actors/volume_manager.hpp"
 #include "main/configuration.hpp"
+#include "main/logging.hpp"
 #include "main/randomness.hpp"
 
 namespace bulkhead {

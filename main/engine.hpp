@@ -34,6 +34,9 @@ struct engine_options {
   /// Bounds the runs of all engines; null: this one's alone, by its settings.
   admission_actor admission = {};
   std::shared_ptr<memory_budget> budget = {}; ///< null: the process's
+
+  /// Whom runs and records name.
+  std::string owner() const { return tenant.empty() ? "local" : tenant; }
 };
 
 /// What actors need of the world in this process.
@@ -87,6 +90,7 @@ public:
   void change_settings(settings config, std::function<void(policy& rules)> narrow);
 
   service_directory::services services() const { return services_->get(); }
+  const supervisor_actor& tree() const { return supervisor_; }
   const run_starter& starter() const { return starter_; }
   /// What any client's session talks to; who serves that client adds what it has of its own.
   session_context context_of_sessions() const;

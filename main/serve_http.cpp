@@ -5,13 +5,12 @@
 #include <caf/all.hpp>
 #include <fmt/format.h>
 
-#include "actors/http_front_end.hpp"
 #include "actors/io/file_watch.hpp"
-#include "actors/io/http_listener.hpp"
 #include "main/commands.hpp"
 #include "main/configuration.hpp"
 #include "main/randomness.hpp"
 #include "main/serve_file.hpp"
+#include "main/server_pages.hpp"
 #include "main/service_link.hpp"
 #include "main/tenants.hpp"
 
@@ -38,6 +37,17 @@ constexpr const char* first_words =
     "For several tenants, with tokens that last: bulkhead token new NAME --add-tenant, then start "
     "it again.\n";
 
+settings base_of(settings config) {
+  if (!environment_variable("MCP_BRIDGE_POOL")) {
+    config.pool = tenant_pool;
+  }
+  return config;
+}
+
+std::string shown_host(const std::string& host) {
+  return host.find(':') == std::string::npos ? host : "[" + host + "]";
+}
+
 class http_server {
 public:
   http_server(const command_line& line, const settings& config, const account& who,
@@ -49,13 +59,6 @@ public:
   int run(int out);
 
 private:
-  static settings base_of(settings config) {
-    if (!environment_variable("MCP_BRIDGE_POOL")) {
-      config.pool = tenant_pool;
-    }
-    return config;
-  }
-
   bool is_configured() const {
     return !line_.serve_config.empty() || environment_variable("MCP_BRIDGE_SERVE_CONFIG") ||
            std::filesystem::exists(path_);
@@ -64,22 +67,26 @@ private:
     return load_serve_file(path_, base_, who_);
   }
   int prepare();
-  int listen(int out);
-  std::string summary() const;
+  int serve_one();
+  expected<void> listen();
+  expected<void> listen_for_operators();
+  void announce(int out);
   void watch();
-  void watch_files();
+  std::vector<std::string> files_that_count() const;
   void reload();
-  void renew_certificate(const std::optional<tls_files>& next);
+  void renew_certificate();
   void wait();
   void drain();
-  http_front_end_context front_end_context();
+  void stop();
+  std::string summary() const;
 
   const command_line& line_;
   settings base_;
   account who_;
   std::string runtime_dir_;
-  std::atomic<bool> changed_ = false; ///< the configuration's file
-  stop_signal stop_;                  ///< blocks signals for all threads: before any is started
+  std::atomic<bool> changed_ = false; ///< a file that counts
+  std::atomic<bool> stopping_ = false;
+  stop_signal stop_; ///< blocks signals for all threads: before any is started
   shared_process process_;
   tenants tenants_;
   service_link link_;
@@ -87,18 +94,18 @@ private:
   serve_config config_;
   std::string token_; ///< of the only tenant, where nothing is configured
   http_front_end_actor front_end_;
+  health_actor health_;
   std::shared_ptr<io::http_listener> listener_;
+  std::shared_ptr<io::http_listener> operators_; ///< null unless configured
   std::shared_ptr<io::file_watch> watch_;
 };
 
 /// Who is served. 0, or the status to end with.
 int http_server::prepare() {
+  process_.count_activity();
   if (!is_configured()) {
-    token_ = make_token(random_bytes(token_random_bytes));
-    auto served = tenants_.serve_alone(only_tenant, token_);
-    if (!served) {
-      complain(served.error().message);
-      return 1;
+    if (auto status = serve_one(); status != 0) {
+      return status;
     }
   } else {
     auto config = read();
@@ -125,40 +132,73 @@ int http_server::prepare() {
   return 0;
 }
 
-http_front_end_context http_server::front_end_context() {
-  http_front_end_context made;
-  made.env = make_environment(process_, {who_, base_, runtime_dir_}, {});
-  made.session_of = [this](const std::string& name) { return tenants_.context_of(name); };
-  made.count_request = [this](const std::string& name) { return tenants_.count_request(name); };
-  made.put_off_call = [this](const std::string& name) { return tenants_.put_off_call(name); };
-  return made;
+int http_server::serve_one() {
+  token_ = make_token(random_bytes(token_random_bytes));
+  auto served = tenants_.serve_alone(only_tenant, token_);
+  if (!served) {
+    complain(served.error().message);
+    return 1;
+  }
+  return 0;
 }
 
-int http_server::listen(int out) {
-  front_end_ = process_.system().spawn(http_front_end, front_end_context());
+expected<void> http_server::listen() {
+  http_front_end_context context;
+  context.env = make_environment(process_, {who_, base_, runtime_dir_}, {});
+  context.session_of = [this](const std::string& name) { return tenants_.context_of(name); };
+  context.count_request = [this](const std::string& name) { return tenants_.count_request(name); };
+  context.put_off_call = [this](const std::string& name) { return tenants_.put_off_call(name); };
+  front_end_ = process_.system().spawn(http_front_end, std::move(context));
+  health_ = spawn_health(process_, tenants_, [this] { return stopping_.load(); });
   io::http_listener_options options;
   options.address = config_.listen.host;
   options.port = config_.listen.port;
-  options.rules.hosts = accepted_hosts(config_);
-  options.rules.holder = tenants_.holders();
-  options.budget = process_.budget();
   options.adopted = link_.socket();
   options.tls = config_.tls;
-  auto opened = io::http_listener::open(process_.io(), options, http_requests_to(front_end_));
+  options.rules.hosts = accepted_hosts(config_);
+  options.rules.holder = tenants_.holders();
+  options.rules.pages = client_pages();
+  options.budget = process_.budget();
+  options.answered = [board = process_.board()](std::uint32_t status) {
+    board->http_answered(status);
+  };
+  auto opened =
+      io::http_listener::open(process_.io(), options, client_requests(front_end_, health_));
   if (!opened) {
-    complain(opened.error().message);
-    return 1;
+    return tl::unexpected{opened.error()};
   }
   listener_ = std::move(*opened);
-  auto host = config_.listen.host.find(':') == std::string::npos ? config_.listen.host
-                                                                 : "[" + config_.listen.host + "]";
-  auto url = fmt::format("{}://{}:{}/mcp", config_.tls ? "https" : "http", host, listener_->port());
+  return config_.operators ? listen_for_operators() : expected<void>{};
+}
+
+expected<void> http_server::listen_for_operators() {
+  io::http_listener_options options;
+  options.address = config_.operators->host;
+  options.port = config_.operators->port;
+  options.rules.path = {};
+  options.rules.pages = operator_pages();
+  options.rules.hosts = accepted_hosts(config_);
+  options.rules.hosts.push_back(shown_host(config_.operators->host));
+  options.budget = process_.budget();
+  auto opened =
+      io::http_listener::open(process_.io(), options, operator_requests(process_, health_));
+  if (!opened) {
+    return tl::unexpected{opened.error()};
+  }
+  operators_ = std::move(*opened);
+  process_.log()->info("figures for operators at http://{}:{}/metrics",
+                       shown_host(config_.operators->host), operators_->port());
+  return {};
+}
+
+void http_server::announce(int out) {
+  auto url = fmt::format("{}://{}:{}/mcp", config_.tls ? "https" : "http",
+                         shown_host(config_.listen.host), listener_->port());
   write_all(out, url + "\n" + (token_.empty() ? "" : token_ + "\n"));
   if (!token_.empty()) {
     write_all(STDERR_FILENO, fmt::format(first_words, url));
   }
   process_.log()->info("{} at {}", summary(), url);
-  return 0;
 }
 
 std::string http_server::summary() const {
@@ -170,31 +210,21 @@ void http_server::watch() {
     return;
   }
   watch_ = io::file_watch::open(
-      process_.io(), [](std::string_view) { return true; },
+      process_.io(), [](std::string_view) { return false; },
       [this] {
         changed_ = true;
         stop_.notify();
       });
-  watch_files();
+  watch_->set(files_that_count());
 }
 
-/// The configuration's, and those that it names.
-void http_server::watch_files() {
-  std::vector<std::string> files{path_};
+std::vector<std::string> http_server::files_that_count() const {
+  std::vector<std::string> paths = {path_};
   if (config_.tls) {
-    files.insert(files.end(), {config_.tls->certificate, config_.tls->key});
+    paths.push_back(config_.tls->certificate);
+    paths.push_back(config_.tls->key);
   }
-  watch_->set(std::move(files));
-}
-
-/// A certificate that can't be used leaves the one that is in use.
-void http_server::renew_certificate(const std::optional<tls_files>& next) {
-  if (!config_.tls || !next) {
-    return;
-  }
-  if (auto set = listener_->set_tls(*next); !set) {
-    process_.log()->error("the certificate stays as it was: {}", set.error().message);
-  }
+  return paths;
 }
 
 /// A file that can't be used changes nothing.
@@ -204,31 +234,34 @@ void http_server::reload() {
     for (const auto& problem : next.error()) {
       process_.log()->error("the configuration stays as it was: {}", problem.message);
     }
+  } else if (auto change = compare(config_, *next); !change.none()) {
+    for (const auto& key : change.restart) {
+      process_.log()->warn("{}: \"{}\" changed, which counts after a restart", path_, key);
+    }
+    process_.log()->info("{}: {} tenants came, {} went, {} changed", path_, change.added.size(),
+                         change.removed.size(), change.changed.size());
+    next->listen = config_.listen;
+    if (next->tls.has_value() != config_.tls.has_value()) {
+      next->tls = config_.tls;
+    }
+    config_ = std::move(*next);
+    auto gone = tenants_.apply(config_);
+    for (const auto& name : gone) {
+      caf::anon_send(front_end_, stop_atom::value, name);
+    }
+    tenants_.end(gone);
+    watch_->set(files_that_count());
+  }
+  renew_certificate();
+}
+
+void http_server::renew_certificate() {
+  if (!config_.tls) {
     return;
   }
-  renew_certificate(next->tls);
-  auto change = compare(config_, *next);
-  if (change.none()) {
-    return;
+  if (auto taken = listener_->set_tls(*config_.tls); !taken) {
+    process_.log()->error("the certificate stays as it was: {}", taken.error().message);
   }
-  for (const auto& key : change.restart) {
-    process_.log()->warn("{}: \"{}\" changed, which counts after a restart", path_, key);
-  }
-  process_.log()->info("{}: {} tenants came, {} went, {} changed", path_, change.added.size(),
-                       change.removed.size(), change.changed.size());
-  auto listening = config_.listen;
-  auto tls = config_.tls;
-  config_ = std::move(*next);
-  config_.listen = listening;
-  if (config_.tls.has_value() != tls.has_value()) {
-    config_.tls = std::move(tls);
-  }
-  watch_files();
-  auto gone = tenants_.apply(config_);
-  for (const auto& name : gone) {
-    caf::anon_send(front_end_, stop_atom::value, name);
-  }
-  tenants_.end(gone);
 }
 
 void http_server::wait() {
@@ -246,6 +279,8 @@ void http_server::wait() {
 
 /// What runs may come to its end; another signal cuts that short.
 void http_server::drain() {
+  stopping_ = true;
+  link_.stopping(process_);
   listener_->close(drain_time + front_end_stop_budget, {});
   auto until = std::chrono::steady_clock::now() + drain_time;
   while (tenants_.runs() > 0 && std::chrono::steady_clock::now() < until && !process_.failed() &&
@@ -253,37 +288,52 @@ void http_server::drain() {
   }
 }
 
+/// Ends what asks the tenants, which it does until it has ended.
+void http_server::stop() {
+  if (watch_) {
+    watch_->close();
+  }
+  if (operators_) {
+    operators_->close(0ms, {});
+  }
+  if (!front_end_) {
+    return;
+  }
+  caf::scoped_actor self{process_.system()};
+  self->request(front_end_, front_end_stop_budget, stop_atom::value)
+      .receive([](caf::ok_atom) {}, [](const caf::error&) {});
+  for (const auto& each :
+       {caf::actor_cast<caf::actor>(front_end_), caf::actor_cast<caf::actor>(health_)}) {
+    self->monitor(each);
+    self->send_exit(each, caf::exit_reason::kill);
+    self->receive([](const caf::down_msg&) {}, caf::after(2s) >> [] {});
+  }
+}
+
 int http_server::run(int out) {
   auto status = prepare();
   if (status == 0) {
-    status = listen(out);
+    if (auto listening = listen(); !listening) {
+      complain(listening.error().message);
+      status = 1;
+    }
   }
   if (status == 0) {
+    announce(out);
     watch();
     link_.ready(process_, summary());
     wait();
     process_.log()->info("stopping");
-    link_.stopping(process_);
     drain();
   }
-  if (watch_) {
-    watch_->close();
-  }
-  if (front_end_) {
-    caf::scoped_actor self{process_.system()};
-    self->request(front_end_, front_end_stop_budget, stop_atom::value)
-        .receive([](caf::ok_atom) {}, [](const caf::error&) {});
-    // It asks the tenants until it has ended.
-    self->monitor(front_end_);
-    self->send_exit(front_end_, caf::exit_reason::kill);
-    self->receive([](const caf::down_msg&) {}, caf::after(1s) >> [] {});
-  }
+  stop();
   return process_.leave_with(process_.failed() ? 1 : status);
 }
 
 } // namespace
 
 int serve_http(const command_line& line, const settings& config, const account& who, int out) {
+  // While there is one thread.
   auto link = service_link::take();
   if (!link) {
     complain(link.error().message);

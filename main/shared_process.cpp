@@ -31,7 +31,7 @@ std::shared_ptr<memory_budget> make_budget() {
 } // namespace
 
 shared_process::shared_process(const settings& config, stop_signal& stop)
-    : log_{make_logger(config.log)}, budget_{make_budget()}, stop_{stop},
+    : log_{make_logger(config.log, config.log_as)}, budget_{make_budget()}, stop_{stop},
       io_{std::make_unique<io::io_thread>()} {
   io_->adopt_orphans();
   config_.add_message_types<caf::id_block::bulkhead>();
@@ -44,6 +44,12 @@ shared_process::shared_process(const settings& config, stop_signal& stop)
   // An actor with a full mailbox lets others have the worker now and then.
   config_.set("scheduler.max-throughput", messages_at_a_time);
   system_ = std::make_unique<caf::actor_system>(config_);
+}
+
+void shared_process::count_activity() {
+  figures_ = std::make_shared<metrics>();
+  board_ =
+      std::make_shared<activity_board>([] { return std::chrono::system_clock::now(); }, figures_);
 }
 
 void shared_process::fail(const std::string& what) {

@@ -7,8 +7,10 @@
 #include <caf/actor_system_config.hpp>
 #include <spdlog/logger.h>
 
+#include "actors/activity.hpp"
 #include "actors/io/io_thread.hpp"
 #include "actors/memory_budget.hpp"
+#include "actors/metrics.hpp"
 #include "main/stop_signal.hpp"
 #include "protocol/limits.hpp"
 #include "protocol/settings.hpp"
@@ -31,6 +33,12 @@ public:
   const std::shared_ptr<spdlog::logger>& log() const { return log_; }
   const std::shared_ptr<memory_budget>& budget() const { return budget_; }
 
+  /// From now on what goes on is counted; before any engine is started.
+  void count_activity();
+  /// What goes on; null unless it is counted.
+  const std::shared_ptr<activity_board>& board() const { return board_; }
+  const std::shared_ptr<metrics>& figures() const { return figures_; }
+
   /// A core actor is lost for good: the process has to end with status 1. Thread-safe.
   void fail(const std::string& what);
   bool failed() const { return failed_; }
@@ -44,6 +52,8 @@ public:
 private:
   std::shared_ptr<spdlog::logger> log_;
   std::shared_ptr<memory_budget> budget_;
+  std::shared_ptr<metrics> figures_;
+  std::shared_ptr<activity_board> board_;
   stop_signal& stop_;
   std::atomic<bool> failed_ = false;
   int exit_status_ = 0;

@@ -194,6 +194,16 @@ std::optional<session_context> tenants::context_of(const std::string& name) cons
   return context;
 }
 
+std::vector<tenants::vital_parts> tenants::parts() const {
+  std::lock_guard guard{mutex_};
+  std::vector<vital_parts> all;
+  for (const auto& [name, each] : served_) {
+    const auto& runs = *each.runs;
+    all.push_back({name, runs.tree(), runs.services().runtime, runs.env()->config->state_dir});
+  }
+  return all;
+}
+
 run_quota tenants::quota_of(const std::string& name) const {
   std::lock_guard guard{mutex_};
   auto found = served_.find(name);

@@ -53,6 +53,14 @@ public:
   std::optional<too_soon> put_off_call(const std::string& name) const;
   /// The runs that go on or wait, of all tenants.
   std::size_t runs() const { return load_->total(); }
+  /// What tells how a tenant's engine is.
+  struct vital_parts {
+    std::string name;
+    supervisor_actor tree;
+    container_runtime_actor runtime;
+    std::string state_dir;
+  };
+  std::vector<vital_parts> parts() const;
 
 private:
   /// What may change of a tenant while it is served.

@@ -245,6 +245,19 @@ tl::expected<void, outgoing_answer> check_session_era(const incoming_request& re
                       {}});
 }
 
+trace_context trace_of(const incoming_request& request) {
+  if (request.count("traceparent") != 1) {
+    return {};
+  }
+  std::string state;
+  for (const auto& field : request.fields) {
+    if (same_name(field.name, "tracestate")) {
+      state += (state.empty() ? "" : ",") + field.value;
+    }
+  }
+  return read_trace_context(*request.find("traceparent"), state);
+}
+
 std::optional<std::string> decode_header_value(std::string_view value) {
   constexpr std::string_view begin = "=?base64?";
   constexpr std::string_view end = "?=";

@@ -12,6 +12,7 @@
 #include "protocol/http_messages.hpp"
 #include "protocol/json_rpc.hpp"
 #include "protocol/json_scan.hpp"
+#include "protocol/trace_context.hpp"
 
 namespace bulkhead {
 
@@ -50,6 +51,10 @@ tl::expected<posted_message, outgoing_answer> read_post(const incoming_request& 
 /// Is the revision that a GET or a DELETE names, if any, one with sessions? Answers the refusal:
 /// 405 for the modern one, 400 for an unknown one.
 tl::expected<void, outgoing_answer> check_session_era(const incoming_request& request);
+
+/// The trace that a request's header says it is a part of. Several traceparents are as good as
+/// none; several tracestates are one list.
+trace_context trace_of(const incoming_request& request);
 
 /// The text that a header's value stands for, decoded if it is in the form "=?base64?…?="; nothing
 /// when that is malformed.

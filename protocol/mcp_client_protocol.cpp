@@ -30,6 +30,18 @@ std::string modern_meta(const client_abilities& abilities) {
                      modern_revision, to_json(abilities), client_info);
 }
 
+/// The trace that a call is a part of, as further members.
+std::string trace_meta(const trace_context& trace) {
+  std::string result;
+  if (!trace.parent.empty()) {
+    result += fmt::format(R"(,"traceparent":{})", json_quote(trace.parent));
+  }
+  if (!trace.state.empty()) {
+    result += fmt::format(R"(,"tracestate":{})", json_quote(trace.state));
+  }
+  return result;
+}
+
 /// A tree of scanned text; discarded if it holds a number that no double can.
 json parse(std::string_view text) {
   return json::parse(text.begin(), text.end(), nullptr, false);
@@ -140,6 +152,9 @@ std::string encode_call(std::uint64_t id, era generation, std::string_view tool,
   append_json_line(line, arguments);
   append_input(line, details);
   std::string meta = generation == era::modern ? modern_meta(details.abilities) : std::string{};
+  if (generation == era::modern) {
+    meta += trace_meta(details.trace);
+  }
   if (details.progress) {
     meta += fmt::format(R"({}"progressToken":{})", meta.empty() ? "" : ",", id);
   }

@@ -10,6 +10,7 @@
 #include "protocol/client_abilities.hpp"
 #include "protocol/error.hpp"
 #include "protocol/json_rpc.hpp"
+#include "protocol/trace_context.hpp"
 #include "protocol/upstream_questions.hpp"
 
 /// The client's side of MCP: what is asked of an upstream server, and how its answers are read.
@@ -52,6 +53,7 @@ struct call_details {
   bool progress = false;                 ///< asked for, with the request's id as token
   std::vector<input_response> responses; ///< when it is made again, with the input it required
   std::string state;                     ///< JSON text, then; empty when there was none
+  trace_context trace{};                 ///< told in the modern era
 };
 
 /// `arguments` is a scanned JSON object.

@@ -96,6 +96,17 @@ tl::expected<void, rpc_refusal> read_progress_token(const json_outline& meta, mc
   return {};
 }
 
+/// As for the headers of that name (2026-07-28, basic, "Trace context"): strings without a prefix,
+/// of which an unusable one is as good as none.
+trace_context read_trace(const json_outline& meta) {
+  auto text = [&](std::string_view name) {
+    auto value = meta.find(name);
+    return is_json_string(value) ? decode_json_string(value) : std::string{};
+  };
+  auto parent = text("traceparent");
+  return parent.empty() ? trace_context{} : read_trace_context(parent, text("tracestate"));
+}
+
 /// The text with U+FFFD in place of each escape of half a surrogate pair.
 std::string without_half_pairs(std::string_view text) {
   std::string result;
@@ -192,6 +203,7 @@ tl::expected<mcp_request, rpc_refusal> read_mcp_request(const rpc_message& messa
   if (auto sound = read_progress_token(meta, request); !sound) {
     return tl::unexpected<rpc_refusal>(std::move(sound.error()));
   }
+  request.trace = read_trace(meta);
   return request;
 }
 

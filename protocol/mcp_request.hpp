@@ -10,6 +10,7 @@
 
 #include "protocol/json_rpc.hpp"
 #include "protocol/json_scan.hpp"
+#include "protocol/trace_context.hpp"
 
 namespace bulkhead {
 
@@ -57,6 +58,7 @@ struct mcp_request {
   std::string progress_token;            ///< JSON text, e.g. `0` or `"a"`; empty: none given
   std::optional<log_severity> log_level; ///< modern: logs wanted for this request
   std::string_view abilities;            ///< modern: the client's capabilities, a JSON object
+  trace_context trace{};                 ///< that the request is a part of; of either era
 
   /// The JSON text of the argument `name`; empty when absent or null.
   std::string_view find(std::string_view name) const;

@@ -233,6 +233,11 @@ constexpr std::array<std::pair<std::string_view, log_level>, 7> log_levels = {{
     {"off", log_level::off},
 }};
 
+constexpr std::array<std::pair<std::string_view, log_format>, 2> log_formats = {{
+    {"text", log_format::text},
+    {"json", log_format::json},
+}};
+
 void read_ledger(reader& from, settings& to) {
   from.take("MCP_BRIDGE_LEDGER", to.ledger, "off, hashes or full", choice(ledger_modes));
   from.take("MCP_BRIDGE_LEDGER_DAYS", to.ledger_days, count_value(1, 3'650));
@@ -265,6 +270,7 @@ tl::expected<settings, std::vector<error>> read_settings(const environment_looku
   from.take("MCP_BRIDGE_OUTPUT_MODE", result.output, "compact, toon or json", choice(output_modes));
   from.take("MCP_BRIDGE_LOG_LEVEL", result.log, "trace, debug, info, warning, error or off",
             choice(log_levels));
+  from.take("MCP_BRIDGE_LOG_FORMAT", result.log_as, "text or json", choice(log_formats));
   from.take_flag("MCP_BRIDGE_ALLOW_SELF_SERVER", result.allow_self_server);
   from.take_flag("MCP_BRIDGE_AUTOLOAD", result.autoload);
   from.take_flag("MCP_BRIDGE_ALLOW_ROOTFUL", result.allow_rootful);
@@ -301,6 +307,7 @@ std::vector<std::string> unknown_variables(const std::vector<std::string>& names
                                                       "MCP_BRIDGE_OUTPUT_SCHEMA",
                                                       "MCP_BRIDGE_LOG_LEVEL",
                                                       "MCP_BRIDGE_SERVE_CONFIG",
+                                                      "MCP_BRIDGE_LOG_FORMAT",
                                                       "MCP_BRIDGE_STRICT",
                                                       "MCP_BRIDGE_AUTOLOAD",
                                                       "MCP_BRIDGE_ALLOW_SELF_SERVER",

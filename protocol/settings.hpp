@@ -16,6 +16,7 @@
 namespace bulkhead {
 
 enum class log_level : std::uint8_t { trace, debug, info, warning, error, off };
+enum class log_format : std::uint8_t { text, json };
 
 /// How many booted sandboxes wait for their run (see actors/sandbox_pool.hpp).
 struct pool_sizes {
@@ -63,7 +64,8 @@ struct settings {
   /// MCP_BRIDGE_OUTPUT_SCHEMA: the tool's definition has its output schema, which some hosts put
   /// into a model's context.
   bool output_schema = false;
-  std::vector<std::string> remarks; ///< worth a warning, for people
+  bulkhead::log_format log_as = bulkhead::log_format::text; ///< MCP_BRIDGE_LOG_FORMAT
+  std::vector<std::string> remarks;                         ///< worth a warning, for people
 };
 
 /// Looks a variable up in an environment.

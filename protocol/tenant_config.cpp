@@ -157,10 +157,11 @@ serve_change compare(const serve_config& before, const serve_config& after) {
   // A listener either speaks TLS or doesn't; which certificate it shows may change.
   note(result.restart, "tls", before.tls.has_value() != after.tls.has_value());
   note(result.at_once, "tls", before.tls && after.tls && *before.tls != *after.tls);
-  note(result.at_once, "hosts", before.hosts != after.hosts);
+  note(result.restart, "hosts", before.hosts != after.hosts);
+  note(result.restart, "operator.listen", before.operators != after.operators);
   note(result.at_once, "concurrent_runs", before.concurrent_runs != after.concurrent_runs);
   note(result.at_once, "admission.queue", before.queue != after.queue);
-  note(result.at_once, "ui.enabled", has_ui(before) != has_ui(after));
+  note(result.restart, "ui.enabled", has_ui(before) != has_ui(after));
   for (const auto& each : before.tenants) {
     const auto* now = after.find(each.name);
     if (now == nullptr) {

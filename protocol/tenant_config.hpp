@@ -72,10 +72,13 @@ struct serve_config {
   std::vector<std::string> hosts; ///< further names of this server, lower case, IPv6 in brackets
   std::optional<tls_files> tls;
   std::uint32_t concurrent_runs = 8;              ///< of all tenants together
-  std::uint32_t queue = limits{}.admission_queue; ///< runs that wait for admission
+  std::uint32_t queue = limits{}.admission_queue; ///< runs of a tenant that wait
   std::optional<bool> ui;                         ///< see has_ui
-  std::vector<tenant> tenants;                    ///< by name
-  std::vector<std::string> remarks;               ///< worth a warning, for people
+  /// Where /metrics is, and all that /healthz and /readyz have to say: without a token, so for
+  /// operators alone. Nothing: nowhere.
+  std::optional<listen_address> operators;
+  std::vector<tenant> tenants;      ///< by name
+  std::vector<std::string> remarks; ///< worth a warning, for people
 
   const tenant* find(std::string_view name) const;
   friend bool operator==(const serve_config&, const serve_config&) = default;

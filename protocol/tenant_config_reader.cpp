@@ -159,6 +159,14 @@ void config_reader::read(const toml::table& root) {
     ui.take("enabled", result.ui, truth_value());
     ui.finish();
   }
+  if (const auto* table = from.take_table("operator")) {
+    toml_fields operators{*table, "operator", findings};
+    listen_address address;
+    if (operators.take("listen", address, listen_value())) {
+      result.operators = address;
+    }
+    operators.finish();
+  }
   if (const auto* table = from.take_table("tenants")) {
     read_tenants(*table);
   }
@@ -334,6 +342,12 @@ void config_reader::find_twins() {
 }
 
 void config_reader::remark_on_listening() {
+  if (result.operators && !is_loopback(*result.operators)) {
+    result.remarks.push_back(
+        fmt::format("{}: operator.listen is {}: whoever reaches it sees the figures of all tenants "
+                    "without a token",
+                    findings.file(), result.operators->host));
+  }
   if (!is_loopback(result.listen) && !result.tls) {
     result.remarks.push_back(fmt::format(
         "{}: listening on {} without TLS: tokens can be read on the way unless a proxy before it "

@@ -27,6 +27,7 @@ struct http_service {
   std::shared_ptr<memory_budget> budget;
   http_request_handler handle;
   tls_context_ptr keys; ///< for new connections; null: in the clear
+  std::function<void(std::uint32_t status)> answered; ///< null: nobody is told
 };
 
 /// One client's connection. On the I/O thread alone, but for what `exchange_status` shares.

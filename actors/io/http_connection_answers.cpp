@@ -188,6 +188,9 @@ void http_connection::tell_gone() {
 }
 
 void http_connection::send_head(const outgoing_answer& head, std::optional<std::size_t> length) {
+  if (service_->answered) {
+    service_->answered(head.status);
+  }
   http::response<http::empty_body> message{static_cast<http::status>(head.status),
                                            old_client_ ? 10U : 11U};
   for (const auto& field : head.fields) {

@@ -34,6 +34,7 @@ public:
     service_->bounds = options.bounds;
     service_->budget = std::move(options.budget);
     service_->handle = std::move(handle);
+    service_->answered = std::move(options.answered);
   }
 
   expected<void> listen(const http_listener_options& options) {

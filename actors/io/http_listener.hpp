@@ -53,6 +53,8 @@ struct http_listener_options {
   std::optional<tls_files> tls; ///< nothing: in the clear
   http_rules rules;
   http_bounds bounds;
+  /// Told the status of each answer as it begins, on the I/O thread. Null: nobody is.
+  std::function<void(std::uint32_t status)> answered{};
   std::shared_ptr<memory_budget> budget; ///< for bodies that come and answers that wait
 };
 

@@ -9,6 +9,7 @@
 #include <caf/all.hpp>
 
 #include "actors/errors.hpp"
+#include "tests/support/activity_log.hpp"
 #include "tests/support/actor_config.hpp"
 #include "tests/support/invocation_world.hpp"
 #include "tests/support/session_world.hpp"
@@ -297,6 +298,25 @@ CAF_TEST(who_died_while_it_waited_gets_no_lease) {
   auto third = claim(handle);
   release(made->lease(), box);
   CAF_CHECK_EQUAL(third->leases.size(), 1u);
+}
+
+CAF_TEST(the_number_of_sessions_is_told) {
+  watched_board watched;
+  env->activity = watched.board->tenant("alpha");
+  auto count = [&] { return watched.board->tenants().at(0).sessions; };
+  auto sandbox = make_sandbox();
+  idle_session(sandbox);
+  CAF_CHECK_EQUAL(count(), 1u);
+  auto second = claim();
+  CAF_CHECK_EQUAL(count(), 2u);
+  kill(sandbox);
+  CAF_CHECK_EQUAL(count(), 1u);
+  // What an actor that failed had is lost with it.
+  kill(sessions);
+  sessions = sys.spawn(python_sessions, env);
+  consume_messages();
+  CAF_CHECK_EQUAL(count(), 0u);
+  env->activity = no_activity();
 }
 
 CAF_TEST_FIXTURE_SCOPE_END()

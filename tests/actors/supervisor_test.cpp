@@ -46,6 +46,7 @@ mcp_session_actor::behavior_type behave(mcp_session_actor::stateful_pointer<sess
         return to_caf(errc::unavailable, question.method);
       },
       [](message_atom, const std::string&) {},
+      [](message_atom, const std::string&, const trace_context&) {},
       [](refuse_atom, const error&) {},
       [](catalogue_atom) {},
       [self, script](stop_atom) {

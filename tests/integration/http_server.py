@@ -125,7 +125,7 @@ class TenantServer:
 
 def first_line(server):
     url = server.process.stdout.readline().strip()
-    if not url.startswith("http://"):
+    if not url.startswith("http"):
         raise AssertionError(f"the server doesn't start: {read(server.log)[-2000:]}")
     return url
 

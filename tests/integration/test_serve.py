@@ -1,20 +1,28 @@
 """`bulkhead serve`: several tenants on one server, kept apart, with real sandboxes."""
 
+import contextlib
+import http.client
 import json
 import os
 import signal
+import socket
 import stat
 import subprocess
-import threading
 import time
 import unittest
 
-from host import as_account, patience, read, wait_until
+from host import patience, wait_until
 from http_server import HttpClient, TenantServer, rpc
 from instances import guests_of, instances_of
 from world import World
 
 SLEEP = "import time\nprint('started', flush=True)\ntime.sleep(100)"
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
 
 
 def structured(answer):
@@ -273,6 +281,45 @@ class Changes(ServeTest):
         self.world.settle()
         self.changed("stays as it was")
         self.assertEqual(structured(self.ann.run_modern("print(1)"))["stdout"], "1\n")
+
+
+class Operators(ServeTest):
+    MORE = f'[operator]\nlisten = "127.0.0.1:{free_port()}"\n'
+
+    def ask(self, path, port=None):
+        port = port or int(self.MORE.split(":")[1].split('"')[0])
+        with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=patience(60))) as connection:
+            connection.request("GET", path)
+            answer = connection.getresponse()
+            return answer.status, answer.getheader("Content-Type"), answer.read().decode()
+
+    def test_figures_tell_what_ran(self):
+        structured(self.ann.run_modern("print(1)"))
+        self.assertNotEqual(structured(self.ann.run_modern("1 / 0"))["status"], "success")
+
+        def counted():
+            status, kind, text = self.ask("/metrics")
+            self.assertEqual((status, kind.split(";")[0]), (200, "text/plain"))
+            return ('bulkhead_runs_total{status="success",tenant="ann"} 1' in text and
+                    'bulkhead_runs_total{status="error",tenant="ann"} 1' in text and text)
+        text = wait_until(counted, 20, "the runs are counted")
+        for family in ("bulkhead_queue_seconds_bucket", "bulkhead_boot_seconds_bucket", "bulkhead_http_requests_total",
+                       "process_resident_memory_bytes"):
+            self.assertIn(family, text)
+
+    def test_health_says_all_to_operators_and_the_verdict_to_others(self):
+        status, _, text = self.ask("/readyz")
+        self.assertEqual(status, 200, text)
+        self.assertIn("tenant ann", text)
+        self.assertEqual(self.ask("/healthz")[0], 200)
+        for path in ("/healthz", "/readyz"):
+            status, _, text = self.ask(path, self.server.port)
+            self.assertEqual((status, json.loads(text)), (200, {"status": "ok"}))
+
+    def test_what_is_not_there(self):
+        self.assertNotEqual(self.ask("/metrics", self.server.port)[0], 200)
+        for path in ("/mcp", "/", "/ui/"):
+            self.assertIn(self.ask(path)[0], (404, 405))
 
 
 class Ends(ServeTest):

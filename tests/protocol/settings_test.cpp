@@ -45,6 +45,7 @@ TEST(settings, defaults) {
   EXPECT_FALSE(result->allow_rootful);
   EXPECT_FALSE(result->strict);
   EXPECT_FALSE(result->autoload);
+  EXPECT_EQ(result->log_as, log_format::text);
 }
 
 TEST(settings, takes_every_variable) {
@@ -62,6 +63,7 @@ TEST(settings, takes_every_variable) {
                       {"MCP_SERVERS_CONFIG", "~/servers.json"},
                       {"MCP_BRIDGE_OUTPUT_MODE", "TOON"},
                       {"MCP_BRIDGE_LOG_LEVEL", "warn"},
+                      {"MCP_BRIDGE_LOG_FORMAT", "JSON"},
                       {"MCP_BRIDGE_ALLOW_SELF_SERVER", "yes"},
                       {"MCP_BRIDGE_ALLOW_ROOTFUL", "True"},
                       {"MCP_BRIDGE_STRICT", "1"},
@@ -88,6 +90,7 @@ TEST(settings, takes_every_variable) {
   EXPECT_EQ(result->servers_config, "/home/u/servers.json");
   EXPECT_EQ(result->output, output_mode::toon);
   EXPECT_EQ(result->log, log_level::warning);
+  EXPECT_EQ(result->log_as, log_format::json);
   EXPECT_TRUE(result->allow_self_server);
   EXPECT_TRUE(result->allow_rootful);
   EXPECT_TRUE(result->strict);
@@ -181,6 +184,7 @@ TEST(settings, refuses_bad_values) {
       {"MCP_BRIDGE_STATE_DIR", "relative/path"},
       {"MCP_BRIDGE_OUTPUT_MODE", "xml"},
       {"MCP_BRIDGE_LOG_LEVEL", "loud"},
+      {"MCP_BRIDGE_LOG_FORMAT", "xml"},
       {"MCP_BRIDGE_ALLOW_SELF_SERVER", "on"},
       {"MCP_BRIDGE_ALLOW_ROOTFUL", "2"},
       {"MCP_BRIDGE_CONCURRENT_RUNS", "0"},

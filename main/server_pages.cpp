@@ -1,0 +1,127 @@
+#include "main/server_pages.hpp"
+
+#include <string_view>
+#include <utility>
+
+#include <caf/all.hpp>
+#include <nlohmann/json.hpp>
+
+namespace bulkhead {
+
+namespace {
+
+constexpr std::string_view alive_path = "/healthz";
+constexpr std::string_view ready_path = "/readyz";
+constexpr std::string_view metrics_path = "/metrics";
+
+/// Leaves out everything but the verdict: what is wrong with whom is the operator's to know.
+class verdict_only : public io::http_reply {
+public:
+  explicit verdict_only(io::http_reply_ptr to) : to_{std::move(to)} {}
+
+  void answer(outgoing_answer whole) override {
+    auto report = nlohmann::json::parse(whole.body, nullptr, false);
+    auto status = report.is_object() ? report.value("status", "failing") : std::string{"failing"};
+    whole.body = nlohmann::json{{"status", status}}.dump();
+    to_->answer(std::move(whole));
+  }
+  void begin(outgoing_answer head) override { to_->begin(std::move(head)); }
+  void write(std::string bytes) override { to_->write(std::move(bytes)); }
+  void end() override { to_->end(); }
+  bool gone() const override { return to_->gone(); }
+  std::size_t unsent() const override { return to_->unsent(); }
+  void when_gone(std::function<void()> told) override { to_->when_gone(std::move(told)); }
+
+private:
+  io::http_reply_ptr to_;
+};
+
+std::string_view path_of(const incoming_request& request) {
+  std::string_view target = request.target;
+  return target.substr(0, target.find('?'));
+}
+
+void ask_health(const health_actor& health, http_arrival arrival) {
+  if (path_of(arrival.request) == alive_path) {
+    caf::anon_send(health, status_atom::value, std::move(arrival));
+  } else {
+    caf::anon_send(health, ensure_atom::value, std::move(arrival));
+  }
+}
+
+http_page public_page(std::string_view path) {
+  return {std::string{path}, {"GET"}, false};
+}
+
+} // namespace
+
+health_actor spawn_health(shared_process& process, const tenants& all,
+                          std::function<bool()> stopping) {
+  health_context context;
+  context.trees = [&all] {
+    std::vector<std::pair<std::string, supervisor_actor>> found;
+    for (auto& each : all.parts()) {
+      found.emplace_back("tenant " + each.name, std::move(each.tree));
+    }
+    return found;
+  };
+  context.runtimes = [&all] {
+    std::vector<std::pair<std::string, container_runtime_actor>> found;
+    for (auto& each : all.parts()) {
+      found.emplace_back("tenant " + each.name, std::move(each.runtime));
+    }
+    return found;
+  };
+  context.folders = [&all] {
+    std::vector<std::pair<std::string, std::string>> found;
+    for (auto& each : all.parts()) {
+      found.emplace_back("state folder of tenant " + each.name, std::move(each.state_dir));
+    }
+    return found;
+  };
+  context.stopping = std::move(stopping);
+  return process.system().spawn<caf::detached>(health, std::move(context));
+}
+
+std::vector<http_page> client_pages() {
+  return {public_page(alive_path), public_page(ready_path)};
+}
+
+io::http_request_handler client_requests(const http_front_end_actor& mcp,
+                                         const health_actor& health) {
+  auto to_mcp = http_requests_to(mcp);
+  return [to_mcp, health](incoming_request request, memory_budget::share held,
+                          io::http_reply_ptr reply) {
+    if (auto path = path_of(request); path == alive_path || path == ready_path) {
+      ask_health(health,
+                 {std::move(request), {}, {}, std::make_shared<verdict_only>(std::move(reply))});
+      return;
+    }
+    to_mcp(std::move(request), std::move(held), std::move(reply));
+  };
+}
+
+std::vector<http_page> operator_pages() {
+  return {public_page(alive_path), public_page(ready_path), public_page(metrics_path)};
+}
+
+io::http_request_handler operator_requests(shared_process& process, const health_actor& health) {
+  return [&process, health](incoming_request request, memory_budget::share, io::http_reply_ptr to) {
+    auto path = path_of(request);
+    if (path == alive_path || path == ready_path) {
+      ask_health(health, {std::move(request), {}, {}, std::move(to)});
+    } else if (path != metrics_path) {
+      to->answer(refusal(404, rpc_code::invalid_request, "MCP is served at another address"));
+    } else {
+      // It takes a while with many series, which the I/O thread hasn't got.
+      process.system().spawn([&process, to](caf::event_based_actor*) {
+        outgoing_answer answer;
+        answer.fields = {{"Content-Type", std::string{metrics::content_type}}};
+        answer.body = process.figures()->render(*process.board(), process.budget().get());
+        to->answer(std::move(answer));
+      });
+    }
+  };
+}
+
+} // namespace bulkhead

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <vector>
+
+#include "actors/health.hpp"
+#include "actors/http_front_end.hpp"
+#include "actors/io/http_listener.hpp"
+#include "main/shared_process.hpp"
+#include "main/tenants.hpp"
+#include "protocol/http_rules.hpp"
+
+namespace bulkhead {
+
+/// How the server for several tenants is, for whatever watches over it. `stopping` is called on the
+/// actor's thread.
+health_actor spawn_health(shared_process& process, const tenants& all,
+                          std::function<bool()> stopping);
+
+/// What clients find besides MCP: /healthz and /readyz, which say no more than whether.
+std::vector<http_page> client_pages();
+/// Gives requests to whom they are for.
+io::http_request_handler client_requests(const http_front_end_actor& mcp,
+                                         const health_actor& health);
+
+/// What operators find: the same, with all there is to say, and /metrics.
+std::vector<http_page> operator_pages();
+io::http_request_handler operator_requests(shared_process& process, const health_actor& health);
+
+} // namespace bulkhead
