@@ -159,6 +159,7 @@ expected<void> http_server::listen() {
   options.rules.holder = tenants_.holders();
   options.rules.pages = client_pages();
   options.budget = process_.budget();
+  options.budget_of = [this](const std::string& name) { return tenants_.budget_of(name); };
   options.answered = [board = process_.board()](std::uint32_t status) {
     board->http_answered(status);
   };

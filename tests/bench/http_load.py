@@ -40,7 +40,7 @@ class Clients:
 
     def take(self, status, body, seconds):
         """Counts an answer; the seconds until the next request."""
-        if status == 429 or b'"code":"overloaded"' in body:
+        if status == 429 or b'"status":"unavailable"' in body:
             self.put_off += 1
             return AGAIN
         if status != 200 or self.expected not in body:

@@ -10,12 +10,14 @@ import signal
 import unittest
 
 from host import read, wait_until
-from http_server import MODERN, rpc
+from http_server import LEGACY, MODERN, Session, rpc
 from test_serve import SLEEP, ServeTest, structured, wait_for_start
 
 GUESSED = "0123456789abcdef" * 2
 FORM = {"io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}}}
-YES = {"action": "accept", "content": {"sure": True}}
+YES = {"action": "accept", "content": {"answer": "once"}}
+NO = {"action": "decline"}
+CONFIRMED = "print(await mcp_mine.echo(message='allowed'))"
 
 
 def files_below(folder):
@@ -40,6 +42,23 @@ class AttackTest(ServeTest):
         wait_until(lambda: structured(client.run_modern("print(1)", servers=[name])).get("stdout") == "1\n", 60,
                    "the changed configuration is noticed")
 
+    def give_confirmed_server(self, name):
+        """One whose calls want a person's yes."""
+        path = f"tenants/{name}/servers.json"
+        self.give_server(name, "mine", self.world.recorder(f"record-{name}"))
+        config = json.loads(read(f"{self.world.state}/{path}"))
+        self.write_private(path, {**config, "policy": {"confirm": ["mine/*"]}})
+        client = self.server.of(name)
+        self.calls(client, "mine")
+        look = "try: await mcp_mine.add(a=1, b=1)\nexcept Exception: print('denied')"
+        wait_until(lambda: structured(client.run_modern(look, servers=["mine"])).get("stdout") == "denied\n", 60,
+                   "calls want a yes")
+        if os.path.exists(self.world.path(f"record-{name}")):
+            os.remove(self.world.path(f"record-{name}"))
+
+    def recorded(self):
+        return [name for name in ("record-ann", "record-bob") if self.world.recorded(name)]
+
     def read_resource(self, client, uri):
         return client.ask_modern(3, "resources/read", {"uri": uri}, headers={"Mcp-Name": uri}).json()
 
@@ -50,32 +69,31 @@ class AttackTest(ServeTest):
 
 class Stealing(AttackTest):
     def test_a_request_state_is_its_tenant_s(self):
-        self.give_server("ann", "asking", self.world.asking_server())
-        self.give_server("bob", "asking", self.world.asking_server())
-        for client in (self.ann, self.bob):
-            self.calls(client, "asking")
-        arguments = {"code": "import json\nprint(json.dumps(await mcp_asking.confirm()))", "servers": ["asking"]}
+        for name in ("ann", "bob"):
+            self.give_confirmed_server(name)
+        arguments = {"code": CONFIRMED, "servers": ["mine"]}
 
         def call(client, **more):
             return client.ask_modern(1, "tools/call", {"name": "run_python", "arguments": arguments, **more}, FORM)
         asked = call(self.ann).result()
-        self.assertEqual(asked["resultType"], "input_required")
+        self.assertEqual(asked["resultType"], "input_required", asked)
         (key, _), = asked["inputRequests"].items()
         stolen = call(self.bob, requestState=asked["requestState"], inputResponses={key: YES}).response()
         guessed = call(self.bob, requestState=GUESSED, inputResponses={key: YES}).response()
         self.assertEqual(stolen["error"]["code"], -32602)
         self.assertEqual(stolen["error"], guessed["error"])
+        self.assertEqual(self.recorded(), [])
         done = call(self.ann, requestState=asked["requestState"], inputResponses={key: YES}).result()
-        self.assertEqual(json.loads(done["structuredContent"]["stdout"])["result"], YES)
+        self.assertEqual(done["structuredContent"]["stdout"], "allowed\n")
+        self.assertEqual(self.recorded(), ["record-ann"])
 
     def test_kept_output_and_artifacts_by_any_spelling(self):
         made = self.ann.run_modern("from mcp.runtime import save_file\nsave_file('secret.txt', b'of ann')\n"
                                    "print('of ann' * 100000)")
-        uris = [block["uri"] for block in made.result()["content"] if block["type"] == "resource_link"]
-        self.assertGreaterEqual(len(uris), 2, uris)
+        uris = set(re.findall(r"bulkhead://(?:output|artifacts)/[0-9a-f]{32}/[\w.]+", json.dumps(made.result())))
+        self.assertEqual({uri.rpartition("/")[2] for uri in uris}, {"secret.txt", "stdout"})
         for uri in uris:
-            handle = re.search(r"[0-9a-f]{32}", uri).group()
-            kind = uri.split("/")[2]
+            kind, handle = uri.split("/")[2:4]
             spellings = [uri, f"{uri}?offset=0&length=10", f"bulkhead://{kind}/../ann/{handle}/stdout",
                          f"bulkhead://{kind}/%2e%2e%2fann%2fartifacts%2f{handle}/stdout",
                          f"bulkhead://artifacts/{GUESSED}/..%2f..%2f..%2fann%2fartifacts%2f{handle}%2fsecret.txt"]
@@ -151,24 +169,21 @@ class Stealing(AttackTest):
 
     def test_answers_to_another_s_questions(self):
         """A response with the id of a question that another's client was asked."""
-        self.give_server("ann", "asking", self.world.asking_server())
-        self.calls(self.ann, "asking")
+        self.give_confirmed_server("ann")
         opened = self.ann.ask(message=rpc(0, "initialize", {
-            "protocolVersion": "2025-11-25", "capabilities": {"elicitation": {"form": {}}},
+            "protocolVersion": LEGACY, "capabilities": {"elicitation": {"form": {}}},
             "clientInfo": {"name": "test", "version": "1"}}))
-        session = self.ann.open_session()
-        session.headers["Mcp-Session-Id"] = opened.headers["Mcp-Session-Id"]
-        session.tell("notifications/initialized")
-        answer = session.run("import json\nprint(json.dumps(await mcp_asking.confirm()))", id=5, servers=["asking"])
+        session = Session(self.ann, opened.headers["Mcp-Session-Id"])
+        answer = session.run(CONFIRMED, id=5, servers=["mine"])
         question = answer.next_message()
         while question.get("method") != "elicitation/create":
             question = answer.next_message()
+        forged = {"jsonrpc": "2.0", "id": question["id"], "result": NO}
         his = self.bob.open_session()
-        forged = {"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept", "content": {"sure": "forged"}}}
-        his.server.ask(message=forged, headers=his.headers)
+        self.assertEqual(self.bob.ask(message=forged, headers=his.headers).status, 202)
         self.assertEqual(self.bob.ask(message=forged, headers=session.headers).status, 404)
-        self.ann.ask(message={"jsonrpc": "2.0", "id": question["id"], "result": YES}, headers=session.headers)
-        self.assertEqual(json.loads(structured(answer)["stdout"])["result"], YES)
+        self.assertEqual(self.ann.ask(message={**forged, "result": YES}, headers=session.headers).status, 202)
+        self.assertEqual(structured(answer)["stdout"], "allowed\n")
 
 
 class Reaching(AttackTest):
