@@ -175,6 +175,7 @@ expected<void> http_server::listen() {
   options.rules.authenticate = gate_.check();
   options.rules.pages = client_pages();
   options.budget = process_.budget();
+  options.budget_of = [this](const std::string& name) { return tenants_.budget_of(name); };
   options.answered = [board = process_.board()](std::uint32_t status) {
     board->http_answered(status);
   };

@@ -240,6 +240,12 @@ std::optional<too_soon> tenants::count_request(const std::string& name) {
                   std::chrono::seconds{static_cast<long>(std::ceil(wait->count()))}};
 }
 
+std::shared_ptr<memory_budget> tenants::budget_of(const std::string& name) const {
+  std::lock_guard guard{mutex_};
+  auto found = served_.find(name);
+  return found == served_.end() ? nullptr : found->second.runs->env()->budget;
+}
+
 std::optional<too_soon> tenants::put_off_call(const std::string& name) const {
   auto waiting = load_->waiting(name);
   if (auto quota = quota_of(name); waiting == 0 || waiting < quota.queue) {

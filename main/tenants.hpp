@@ -60,6 +60,8 @@ public:
   std::optional<too_soon> count_request(const std::string& name);
   /// A call that would be refused because too many wait already.
   std::optional<too_soon> put_off_call(const std::string& name) const;
+  /// What a tenant's requests and answers are taken from; null if it isn't served.
+  std::shared_ptr<memory_budget> budget_of(const std::string& name) const;
   /// The runs that go on or wait, of all tenants.
   std::size_t runs() const { return load_->total(); }
   /// What tells how a tenant's engine is.
