@@ -19,7 +19,7 @@ def served(**variables):
     try:
         params = {"name": "run_python", "arguments": {"code": CODE, "servers": ["rec"]}}
         answer = server.ask_modern("first", "tools/call", params, headers={"traceparent": PARENT})
-        assert answer.json()["result"]["structuredContent"]["status"] == "success"
+        assert answer.result()["structuredContent"]["status"] == "success"
         session = server.open_session()
         assert session.run("raise SystemExit(3)", id="second").result()["isError"]
         # Wrong and repeated tokens, and others in unlikely places.
