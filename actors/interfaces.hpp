@@ -156,6 +156,7 @@ CAF_ADD_ATOM(bulkhead, bulkhead, list_atom, "list")
 CAF_ADD_ATOM(bulkhead, bulkhead, open_atom, "open")
 CAF_ADD_ATOM(bulkhead, bulkhead, token_atom, "token")
 CAF_ADD_ATOM(bulkhead, bulkhead, record_atom, "record")
+CAF_ADD_ATOM(bulkhead, bulkhead, renew_atom, "renew")
 
 CAF_END_TYPE_ID_BLOCK(bulkhead)
 
@@ -322,6 +323,14 @@ using credential_store_actor = caf::typed_actor<
     /// The server of an owner's wants this before it lets a request pass (the value of
     /// WWW-Authenticate with a 401 or 403); kept for the next login.
     caf::reacts_to<record_atom, std::string, std::string, std::string>>;
+
+/// The keys of the authorization servers whose access tokens let tenants in; it fetches them into a
+/// `key_ring`.
+using jwks_store_actor = caf::typed_actor<
+    /// The ring has other issuers: keys of those that are new are fetched.
+    caf::reacts_to<catalogue_atom>,
+    /// Fetches an issuer's keys now; from whom `key_ring::ask` told to begin.
+    caf::reacts_to<renew_atom, std::string>>;
 
 /// Whoever calls a tool of an upstream server.
 using tool_caller_actor = caf::typed_actor<

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "actors/io/file_watch.hpp"
+#include "main/bearer_gate.hpp"
 #include "main/commands.hpp"
 #include "main/configuration.hpp"
 #include "main/randomness.hpp"
@@ -23,7 +24,6 @@ using namespace std::chrono_literals;
 /// Runs that go on when the process is asked to end may take that long.
 constexpr auto drain_time = 10s;
 constexpr auto front_end_stop_budget = 14s;
-constexpr auto page_stop_budget = 2s;
 
 constexpr const char* only_tenant = "local";
 
@@ -53,8 +53,9 @@ class http_server {
 public:
   http_server(const command_line& line, const settings& config, const account& who,
               std::string runtime_dir, service_link link)
-      : line_{line}, base_{base_of(config)}, who_{who}, runtime_dir_{std::move(runtime_dir)},
-        process_{config, stop_}, tenants_{process_, who, base_, runtime_dir_},
+      : line_{line}, base_{base_of(config)}, who_{who},
+        runtime_dir_{std::move(runtime_dir)}, process_{config, stop_},
+        tenants_{process_, who, base_, runtime_dir_}, gate_{process_, tenants_.tokens()},
         link_{std::move(link)}, path_{serve_file_path(line.serve_config, config)} {}
 
   int run(int out);
@@ -91,6 +92,7 @@ private:
   stop_signal stop_; ///< blocks signals for all threads: before any is started
   shared_process process_;
   tenants tenants_;
+  bearer_gate gate_;
   service_link link_;
   std::string path_; ///< of the configuration
   serve_config config_;
@@ -120,6 +122,7 @@ int http_server::prepare() {
     }
     config_ = std::move(*config);
     tenants_.apply(config_);
+    gate_.apply(config_.oauth);
   }
   if (!line_.listen.empty()) {
     auto address = parse_listen(line_.listen);
@@ -169,15 +172,16 @@ expected<void> http_server::listen() {
   options.adopted = link_.socket();
   options.tls = config_.tls;
   options.rules.hosts = accepted_hosts(config_);
-  options.rules.holder = tenants_.holders();
+  options.rules.authenticate = gate_.check();
   options.rules.pages = client_pages();
   options.budget = process_.budget();
+  options.budget_of = [this](const std::string& name) { return tenants_.budget_of(name); };
   options.answered = [board = process_.board()](std::uint32_t status) {
     board->http_answered(status);
   };
   auto opened = io::http_listener::open(
       process_.io(), options,
-      client_requests({front_end_, health_, page_, tenants_.page_switch()}));
+      client_requests({front_end_, health_, page_, tenants_.page_switch(), gate_.metadata()}));
   if (!opened) {
     return tl::unexpected{opened.error()};
   }
@@ -260,6 +264,7 @@ void http_server::reload() {
     }
     config_ = std::move(*next);
     tenants_.have_page(has_ui(config_));
+    gate_.apply(config_.oauth);
     auto gone = tenants_.apply(config_);
     for (const auto& name : gone) {
       caf::anon_send(front_end_, stop_atom::value, name);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <string_view>
 #include <vector>
 
 #include "actors/health.hpp"
@@ -18,8 +19,8 @@ namespace bulkhead {
 health_actor spawn_health(shared_process& process, const tenants& all,
                           std::function<bool()> stopping);
 
-/// What clients find besides MCP: the web page, and /healthz and /readyz, which say no more than
-/// whether.
+/// What clients find besides MCP: the web page, where to get tokens (RFC 9728), and /healthz and
+/// /readyz, which say no more than whether.
 std::vector<http_page> client_pages();
 
 /// Who answers clients.
@@ -27,7 +28,9 @@ struct client_services {
   http_front_end_actor mcp;
   health_actor health;
   web_page_actor page;
-  std::function<bool()> has_page; ///< called on the I/O thread
+  // Called on the I/O thread:
+  std::function<bool()> has_page;
+  std::function<outgoing_answer(std::string_view path)> metadata; ///< of the protected resource
 };
 /// Gives requests to whom they are for.
 io::http_request_handler client_requests(const client_services& to);

@@ -177,14 +177,6 @@ expected<void> tenants::serve_alone(const std::string& name, const std::string& 
   return {};
 }
 
-std::function<std::optional<std::string>(std::string_view)> tenants::holders() const {
-  return [tokens = tokens_](std::string_view token) -> std::optional<std::string> {
-    auto second = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
-    auto found = tokens->get()->find(token, second);
-    return found ? std::optional{std::move(found->tenant)} : std::nullopt;
-  };
-}
-
 std::optional<session_context> tenants::context_of(const std::string& name) const {
   std::lock_guard guard{mutex_};
   auto found = served_.find(name);
@@ -246,6 +238,12 @@ std::optional<too_soon> tenants::count_request(const std::string& name) {
                               "or have requests_per_second raised",
                               limits.requests_per_second, limits.burst),
                   std::chrono::seconds{static_cast<long>(std::ceil(wait->count()))}};
+}
+
+std::shared_ptr<memory_budget> tenants::budget_of(const std::string& name) const {
+  std::lock_guard guard{mutex_};
+  auto found = served_.find(name);
+  return found == served_.end() ? nullptr : found->second.runs->env()->budget;
 }
 
 std::optional<too_soon> tenants::put_off_call(const std::string& name) const {

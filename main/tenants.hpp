@@ -44,8 +44,8 @@ public:
   /// Errors: unavailable.
   expected<void> serve_alone(const std::string& name, const std::string& token);
 
-  /// Tells which tenant has a token; outlives the tenants.
-  std::function<std::optional<std::string>(std::string_view token)> holders() const;
+  /// Which tenant has a token, at any time.
+  std::shared_ptr<const current_tokens> tokens() const { return tokens_; }
   /// What a tenant's sessions talk to.
   std::optional<session_context> context_of(const std::string& name) const;
   /// Is there the web page? Runs of sessions that are opened before aren't on it.
@@ -60,6 +60,8 @@ public:
   std::optional<too_soon> count_request(const std::string& name);
   /// A call that would be refused because too many wait already.
   std::optional<too_soon> put_off_call(const std::string& name) const;
+  /// What a tenant's requests and answers are taken from; null if it isn't served.
+  std::shared_ptr<memory_budget> budget_of(const std::string& name) const;
   /// The runs that go on or wait, of all tenants.
   std::size_t runs() const { return load_->total(); }
   /// What tells how a tenant's engine is.

@@ -23,7 +23,7 @@ http_connection::http_connection(std::unique_ptr<http_stream> stream,
                                  std::shared_ptr<const http_service> service,
                                  std::function<void(http_connection*)> ended)
     : stream_{std::move(stream)}, service_{std::move(service)}, ended_{std::move(ended)},
-      timer_{stream_->executor()}, write_timer_{stream_->executor()} {}
+      timer_{stream_->executor()}, write_timer_{stream_->executor()}, budget_{service_->budget} {}
 
 http_connection::~http_connection() = default;
 
@@ -198,6 +198,7 @@ void http_connection::close() {
   write_timer_.cancel();
   pieces_.clear();
   body_share_.release();
+  place_ = nullptr;
   tell_gone();
   ended_(this);
 }
