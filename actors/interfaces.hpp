@@ -93,6 +93,8 @@ CAF_ADD_TYPE_ID(bulkhead, (bulkhead::trace_context))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::approval_state))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::client_status))
 CAF_ADD_TYPE_ID(bulkhead, (std::vector<bulkhead::client_status>))
+CAF_ADD_TYPE_ID(bulkhead, (bulkhead::session_status))
+CAF_ADD_TYPE_ID(bulkhead, (std::vector<bulkhead::session_status>))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::documents_ptr))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::catalogue_ptr))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::tool_shelf_ptr))
@@ -466,7 +468,9 @@ using python_sessions_actor = caf::typed_actor<
     caf::reacts_to<taken_atom>,
     /// The run of this session under this lease is over; the interpreter lives on in the sandbox,
     /// or the session is lost (null). Also done, as lost, when who claimed it dies.
-    caf::reacts_to<release_atom, std::string, std::uint64_t, sandbox_actor>>;
+    caf::reacts_to<release_atom, std::string, std::uint64_t, sandbox_actor>,
+    /// Those that are kept now, the one used last first.
+    caf::replies_to<status_atom>::with<std::vector<session_status>>>;
 
 /// Whoever wants a run's output while it is written.
 using output_observer_actor = caf::typed_actor<

@@ -94,6 +94,8 @@ install_packages() {
     # The last two of the first line are the JSON Schema test suite: of draft 7, and of 2020-12 too.
     wanted="$wanted clang-format clang-tidy runsc json-schema-test-suite libtest-json-schema-acceptance-perl
       systemd openssl"
+    # The browser in which the web page is looked at.
+    wanted="$wanted chromium"
     # Node comes from elsewhere on many machines, and then npm with it.
     node_there || wanted="$wanted nodejs npm"
   fi

@@ -24,6 +24,7 @@ using namespace std::chrono_literals;
 /// Runs that go on when the process is asked to end may take that long.
 constexpr auto drain_time = 10s;
 constexpr auto front_end_stop_budget = 14s;
+constexpr auto page_stop_budget = 2s;
 
 constexpr const char* only_tenant = "local";
 
@@ -70,6 +71,7 @@ private:
   }
   int prepare();
   int serve_one();
+  web_page_context page_context_of_all();
   expected<void> listen();
   expected<void> listen_for_operators();
   void announce(int out);
@@ -98,6 +100,7 @@ private:
   std::string token_; ///< of the only tenant, where nothing is configured
   http_front_end_actor front_end_;
   health_actor health_;
+  web_page_actor page_;
   std::shared_ptr<io::http_listener> listener_;
   std::shared_ptr<io::http_listener> operators_; ///< null unless configured
   std::shared_ptr<io::file_watch> watch_;
@@ -146,6 +149,14 @@ int http_server::serve_one() {
   return 0;
 }
 
+web_page_context http_server::page_context_of_all() {
+  web_page_context made;
+  made.env = make_environment(process_, {who_, base_, runtime_dir_}, {});
+  made.tenant = [this](const std::string& name) { return tenants_.page_of(name); };
+  made.count_request = [this](const std::string& name) { return tenants_.count_request(name); };
+  return made;
+}
+
 expected<void> http_server::listen() {
   http_front_end_context context;
   context.env = make_environment(process_, {who_, base_, runtime_dir_}, {});
@@ -154,6 +165,8 @@ expected<void> http_server::listen() {
   context.put_off_call = [this](const std::string& name) { return tenants_.put_off_call(name); };
   front_end_ = process_.system().spawn(http_front_end, std::move(context));
   health_ = spawn_health(process_, tenants_, [this] { return stopping_.load(); });
+  tenants_.have_page(has_ui(config_));
+  page_ = process_.system().spawn(web_page, page_context_of_all());
   io::http_listener_options options;
   options.address = config_.listen.host;
   options.port = config_.listen.port;
@@ -166,8 +179,9 @@ expected<void> http_server::listen() {
   options.answered = [board = process_.board()](std::uint32_t status) {
     board->http_answered(status);
   };
-  auto opened = io::http_listener::open(process_.io(), options,
-                                        client_requests(front_end_, health_, gate_.metadata()));
+  auto opened = io::http_listener::open(
+      process_.io(), options,
+      client_requests({front_end_, health_, page_, tenants_.page_switch(), gate_.metadata()}));
   if (!opened) {
     return tl::unexpected{opened.error()};
   }
@@ -250,6 +264,7 @@ void http_server::reload() {
     }
     config_ = std::move(*next);
     gate_.apply(config_.oauth);
+    tenants_.have_page(has_ui(config_));
     auto gone = tenants_.apply(config_);
     for (const auto& name : gone) {
       caf::anon_send(front_end_, stop_atom::value, name);
@@ -307,8 +322,10 @@ void http_server::stop() {
   caf::scoped_actor self{process_.system()};
   self->request(front_end_, front_end_stop_budget, stop_atom::value)
       .receive([](caf::ok_atom) {}, [](const caf::error&) {});
+  self->send(page_, stop_atom::value);
   for (const auto& each :
-       {caf::actor_cast<caf::actor>(front_end_), caf::actor_cast<caf::actor>(health_)}) {
+       {caf::actor_cast<caf::actor>(front_end_), caf::actor_cast<caf::actor>(health_),
+        caf::actor_cast<caf::actor>(page_)}) {
     self->monitor(each);
     self->send_exit(each, caf::exit_reason::kill);
     self->receive([](const caf::down_msg&) {}, caf::after(2s) >> [] {});

@@ -302,7 +302,8 @@ tl::expected<std::string, outgoing_answer> check_head(const incoming_request& re
     return tl::unexpected{sound.error()};
   }
   auto path = std::string_view{request.target}.substr(0, request.target.find('?'));
-  const auto* page = path == rules.path ? nullptr : page_at(path, rules);
+  bool is_mcp = !rules.path.empty() && path == rules.path;
+  const auto* page = is_mcp ? nullptr : page_at(path, rules);
   tl::expected<std::string, outgoing_answer> principal;
   if (page == nullptr || page->needs_token) {
     principal = check_token(request, rules);
@@ -310,8 +311,10 @@ tl::expected<std::string, outgoing_answer> check_head(const incoming_request& re
   if (!principal) {
     return principal;
   }
-  if (page == nullptr && path != rules.path) {
-    return refuse(404, fmt::format("there is nothing here; MCP is at {}", rules.path));
+  if (page == nullptr && !is_mcp) {
+    return refuse(404, rules.path.empty()
+                           ? "there is nothing here"
+                           : fmt::format("there is nothing here; MCP is at {}", rules.path));
   }
   auto sound = page == nullptr ? check_method(request) : check_page_method(request, *page);
   if (!sound) {

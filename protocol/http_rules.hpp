@@ -27,7 +27,7 @@ struct http_page {
 
 /// Who may ask what of the listener, as far as a request's header tells.
 struct http_rules {
-  std::string path = "/mcp"; ///< of MCP
+  std::string path = "/mcp"; ///< of MCP; empty: there is none
   std::vector<http_page> pages{};
   /// The hosts that a request may be meant for (`Host`) and come from (`Origin`), in lower case and
   /// without a port, any of which will do: others are pages that reach us under a name that now

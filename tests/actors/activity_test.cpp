@@ -193,7 +193,7 @@ CAF_TEST(a_call_that_the_end_of_the_time_cuts_short_is_told) {
 }
 
 CAF_TEST(a_failed_call_is_told_with_its_reason) {
-  files->call.failure = error{errc::server_failed, "it died"};
+  files->call.answer = fail(errc::server_failed, "it died");
   start_code();
   call(1, "files", "read-file");
   cancel();

@@ -110,7 +110,6 @@ class Bounds:
     """Sandboxes within the bounds that the unit sets, in a store of their own."""
 
     def setUp(self):
-        self.made = []
         self.state, self.runtime = self.folder("/var/lib"), self.folder("/run")
 
     def folder(self, base):
@@ -139,7 +138,7 @@ class Bounds:
     def within(self, script, capabilities):
         given = ",".join("+" + name.removeprefix("CAP_").lower() for name in capabilities)
         return run(os.path.join(HERE, "bounds.sh"), account().pw_name, self.state, self.runtime, given,
-                   "bash", "-c", script, seconds=240)
+                   unit()["Service"]["UMask"], "bash", "-c", script, seconds=240)
 
     def test_sandboxes_hold_there_what_they_hold_elsewhere(self):
         service = unit()["Service"]

@@ -196,6 +196,17 @@ TEST(http_rules, a_page_at_the_root_takes_what_is_left) {
   EXPECT_EQ(status(ask("GET", "/mcp"), rules), 401);
 }
 
+TEST(http_rules, where_there_is_no_mcp_only_pages_are) {
+  auto rules = with_pages();
+  rules.path = {};
+  EXPECT_EQ(status(ask("GET", "/metrics", true), rules), 0);
+  for (const auto* target : {"/mcp", "", "?x=1"}) {
+    auto request = with(post(), "Authorization", "Bearer sesame");
+    request.target = target;
+    EXPECT_EQ(status(request, rules), 404) << target;
+  }
+}
+
 TEST(http_rules, pages_want_the_token_unless_they_are_public) {
   auto rules = with_pages();
   EXPECT_EQ(status(ask("GET", "/metrics"), rules), 401);
