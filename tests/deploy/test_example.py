@@ -10,7 +10,7 @@ from world import World
 
 def with_defaults(text):
     """The example with its commented keys and tables in force."""
-    return re.sub(r"^# ((?:\[\w+\]|\w+ = .*))$", r"\1", text, flags=re.M)
+    return re.sub(r"^# ((?:\[\w+\]|\[\[[\w.]+\]\]|\w+ = .*))$", r"\1", text, flags=re.M)
 
 
 class Example(unittest.TestCase):
@@ -21,6 +21,7 @@ class Example(unittest.TestCase):
         self.assertEqual(set(read["tenants"]), {"research", "ci"})
         full = tomllib.loads(with_defaults(self.text))
         self.assertIn("certificate", full["tls"])
+        self.assertIn("tenant_claim", full["oauth"]["issuers"][0])
         self.assertIn("pids", full["tenants"]["research"]["limits"])
 
     def test_the_program_takes_it(self):
