@@ -154,6 +154,9 @@ expected<void> http_server::listen() {
   options.address = config_.listen.host;
   options.port = config_.listen.port;
   options.adopted = link_.socket();
+  options.bounds.connections = config_.connections.most;
+  options.bounds.connections_per_address = config_.connections.per_address;
+  options.bounds.counts_loopback = config_.connections.count_loopback;
   options.tls = config_.tls;
   options.rules.hosts = accepted_hosts(config_);
   options.rules.holder = tenants_.holders();
