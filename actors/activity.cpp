@@ -184,6 +184,10 @@ void activity::sandbox_taken(sandbox_source from) const {
   }
 }
 
+std::vector<running_run> activity::running(std::size_t most) const {
+  return board_ ? board_->running(tenant_, most) : std::vector<running_run>{};
+}
+
 void activity::sandbox_booted(std::chrono::nanoseconds took) const {
   if (auto* to = listener()) {
     to->sandbox_booted(took);

@@ -169,6 +169,10 @@ public:
 
   const std::string& tenant() const { return tenant_; }
 
+  /// The tenant's runs that go on, the oldest first, so many at the most; none where nobody is
+  /// told.
+  std::vector<running_run> running(std::size_t most) const;
+
   /// Never null.
   std::shared_ptr<run_watch> run_asked(run_notice what);
   void run_refused(run_status status) const;

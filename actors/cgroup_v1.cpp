@@ -29,7 +29,9 @@ constexpr std::uint64_t cpu_period = 100'000;
 class kernel_cgroup_files : public cgroup_files {
 public:
   int make_folder(const std::string& path) override {
-    return ::mkdir(path.c_str(), 0755) == 0 ? 0 : errno;
+    // The guest, who is "others" here, reads its own limits whatever the umask is.
+    bool made = ::mkdir(path.c_str(), 0755) == 0 && ::chmod(path.c_str(), 0755) == 0;
+    return made ? 0 : errno;
   }
 
   int remove_folder(const std::string& path) override {

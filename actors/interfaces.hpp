@@ -93,6 +93,8 @@ CAF_ADD_TYPE_ID(bulkhead, (bulkhead::trace_context))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::approval_state))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::client_status))
 CAF_ADD_TYPE_ID(bulkhead, (std::vector<bulkhead::client_status>))
+CAF_ADD_TYPE_ID(bulkhead, (bulkhead::session_status))
+CAF_ADD_TYPE_ID(bulkhead, (std::vector<bulkhead::session_status>))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::documents_ptr))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::catalogue_ptr))
 CAF_ADD_TYPE_ID(bulkhead, (bulkhead::tool_shelf_ptr))
@@ -154,6 +156,7 @@ CAF_ADD_ATOM(bulkhead, bulkhead, list_atom, "list")
 CAF_ADD_ATOM(bulkhead, bulkhead, open_atom, "open")
 CAF_ADD_ATOM(bulkhead, bulkhead, token_atom, "token")
 CAF_ADD_ATOM(bulkhead, bulkhead, record_atom, "record")
+CAF_ADD_ATOM(bulkhead, bulkhead, renew_atom, "renew")
 
 CAF_END_TYPE_ID_BLOCK(bulkhead)
 
@@ -321,6 +324,14 @@ using credential_store_actor = caf::typed_actor<
     /// WWW-Authenticate with a 401 or 403); kept for the next login.
     caf::reacts_to<record_atom, std::string, std::string, std::string>>;
 
+/// The keys of the authorization servers whose access tokens let tenants in; it fetches them into a
+/// `key_ring`.
+using jwks_store_actor = caf::typed_actor<
+    /// The ring has other issuers: keys of those that are new are fetched.
+    caf::reacts_to<catalogue_atom>,
+    /// Fetches an issuer's keys now; from whom `key_ring::ask` told to begin.
+    caf::reacts_to<renew_atom, std::string>>;
+
 /// Whoever calls a tool of an upstream server.
 using tool_caller_actor = caf::typed_actor<
     /// The call goes on.
@@ -457,7 +468,9 @@ using python_sessions_actor = caf::typed_actor<
     caf::reacts_to<taken_atom>,
     /// The run of this session under this lease is over; the interpreter lives on in the sandbox,
     /// or the session is lost (null). Also done, as lost, when who claimed it dies.
-    caf::reacts_to<release_atom, std::string, std::uint64_t, sandbox_actor>>;
+    caf::reacts_to<release_atom, std::string, std::uint64_t, sandbox_actor>,
+    /// Those that are kept now, the one used last first.
+    caf::replies_to<status_atom>::with<std::vector<session_status>>>;
 
 /// Whoever wants a run's output while it is written.
 using output_observer_actor = caf::typed_actor<

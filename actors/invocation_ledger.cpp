@@ -17,8 +17,6 @@ namespace {
 /// Calls of one run from which on only those are noted one by one that reach their server: code
 /// could hide these among any number of others. The run's record counts all.
 constexpr std::uint64_t most_noted = 10'000;
-/// The part of a digest that names a session: enough to tell sessions apart, and no handle.
-constexpr std::size_t session_name = 16;
 
 std::int64_t milliseconds_of(std::chrono::system_clock::time_point time) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(time.time_since_epoch()).count();
@@ -133,7 +131,7 @@ void invocation_state::note_run() {
   ran.client = request.client;
   ran.client_version = request.client_version;
   if (request.session) {
-    ran.session = content_digest(request.session->handle).substr(0, session_name);
+    ran.session = session_name(request.session->handle);
   }
   ran.servers = answer.servers;
   ran.duration_ms = answer.duration_ms;

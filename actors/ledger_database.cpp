@@ -15,6 +15,7 @@
 #include <sqlite3.h>
 
 #include "actors/unique_descriptor.hpp"
+#include "protocol/ascii.hpp"
 #include "protocol/policy.hpp"
 
 namespace bulkhead {
@@ -114,6 +115,12 @@ void names(sqlite3_context* context, int, sqlite3_value** arguments) {
                      glob_match(text_value(arguments[0]), text_value(arguments[1])) ? 1 : 0);
 }
 
+/// Is the first text in the second?
+void has(sqlite3_context* context, int, sqlite3_value** arguments) {
+  bool there = contains_ignoring_case(text_value(arguments[1]), text_value(arguments[0]));
+  sqlite3_result_int(context, there ? 1 : 0);
+}
+
 /// Makes the file, which nobody else may read, and answers its inode.
 expected<std::uint64_t> prepare_file(const std::string& path, bool make) {
   std::error_code failure;
@@ -155,6 +162,9 @@ struct conditions {
 
 conditions common(const ledger_query& query) {
   conditions result;
+  if (query.until > 0) {
+    result.sql += fmt::format(" AND at <= {}", query.until);
+  }
   result.add("owner = ?", query.owner);
   // Run ids are hex digits, all of which are less than g.
   result.add("run >= ? AND run < ? || 'g'", query.run);
@@ -168,6 +178,7 @@ void bind(statement& to, const ledger_query& query, const conditions& wanted) {
     to.put(std::string_view{text});
   }
   to.put(static_cast<std::int64_t>(std::min<std::uint64_t>(query.limit, INT64_MAX)));
+  to.put(static_cast<std::int64_t>(std::min<std::uint64_t>(query.skip, INT64_MAX)));
 }
 
 ledger_run run_of(statement& row) {
@@ -281,6 +292,8 @@ expected<void> ledger_database::settle(access as) {
   sqlite3_busy_timeout(database, static_cast<int>(how_.patience.count()));
   sqlite3_create_function(database, "names", 2, SQLITE_UTF8 | SQLITE_DETERMINISTIC, nullptr, names,
                           nullptr, nullptr);
+  sqlite3_create_function(database, "has", 2, SQLITE_UTF8 | SQLITE_DETERMINISTIC, nullptr, has,
+                          nullptr, nullptr);
   statement version{database, "PRAGMA user_version"};
   if (version.step() != SQLITE_ROW) {
     return failure("read");
@@ -371,10 +384,14 @@ expected<void> ledger_database::visit_runs(const ledger_query& query,
   wanted.add("EXISTS(SELECT 1 FROM json_each(servers) WHERE names(?, value))", query.server);
   wanted.add("EXISTS(SELECT 1 FROM calls WHERE calls.run = runs.run AND names(?, tool))",
              query.tool);
+  wanted.add("has(?, client || char(10) || session || char(10) || servers || char(10) || error || "
+             "char(10) || coalesce(code, ''))",
+             query.text);
   statement rows{database_.get(), "SELECT run, at, owner, client, client_version, session, "
                                   "code_sha256, code_bytes, code, servers, calls, duration_ms, "
                                   "outcome, error FROM runs" +
-                                      wanted.sql + " ORDER BY at DESC, rowid DESC LIMIT ?"};
+                                      wanted.sql +
+                                      " ORDER BY at DESC, rowid DESC LIMIT ? OFFSET ?"};
   bind(rows, query, wanted);
   return visit_rows(rows, run_of, visitor) == SQLITE_DONE ? expected<void>{} : failure("read");
 }
@@ -384,10 +401,13 @@ expected<void> ledger_database::visit_calls(const ledger_query& query,
   auto wanted = common(query);
   wanted.add("names(?, server)", query.server);
   wanted.add("names(?, tool)", query.tool);
+  wanted.add("has(?, server || char(10) || tool || char(10) || rule || char(10) || "
+             "coalesce(arguments, ''))",
+             query.text);
   statement rows{database_.get(), "SELECT run, at, owner, server, tool, arguments_sha256, "
                                   "arguments_bytes, arguments, result_bytes, duration_us, "
                                   "outcome, rule FROM calls" +
-                                      wanted.sql + " ORDER BY at DESC, id DESC LIMIT ?"};
+                                      wanted.sql + " ORDER BY at DESC, id DESC LIMIT ? OFFSET ?"};
   bind(rows, query, wanted);
   return visit_rows(rows, call_of, visitor) == SQLITE_DONE ? expected<void>{} : failure("read");
 }

@@ -291,8 +291,13 @@ mcp_session_impl_actor::behavior_type mcp_session_state::make_behavior() {
                              const caf::error&) { configured->forget(address); });
     context.catalogue = [configured = context.configured] { return configured->get(); };
   }
+  show_in_book();
   return {
       [this](run_progress& step) {
+        if (context.book) {
+          step.output ? context.book->wrote(step.run, step.message)
+                      : context.book->reached(step.run, step.message);
+        }
         step.output ? wrote(step.run, step.message) : progressed(step.run, step.message);
       },
       [this](client_question& question) { return ask(question); },
@@ -320,6 +325,7 @@ mcp_session_impl_actor::behavior_type mcp_session_state::make_behavior() {
       [this](tick_atom, run_atom, const std::string& run) { put_to_client(run); },
       [this](tick_atom, call_atom, const std::string& run) { step_served(run); },
       [this](tick_atom, end_atom, const std::string& state) { kept.erase(state); },
+      [this](cancel_atom, const std::string& run) { cancel_for_owner(run); },
   };
 }
 

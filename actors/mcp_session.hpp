@@ -19,6 +19,7 @@
 #include "actors/interfaces.hpp"
 #include "actors/ledger.hpp"
 #include "actors/memory_budget.hpp"
+#include "actors/run_book.hpp"
 #include "actors/run_request.hpp"
 #include "protocol/client_abilities.hpp"
 #include "protocol/client_info.hpp"
@@ -52,6 +53,8 @@ struct session_context {
   bool only_client = false;
   /// Who tells when `catalogue` gives another; null: nobody does.
   std::shared_ptr<current_catalogue> configured{};
+  /// Shows people how the runs go on; null: nobody looks.
+  std::shared_ptr<run_book> book{};
 };
 
 /// The session with the timers it sends itself.
@@ -64,7 +67,10 @@ using mcp_session_impl_actor =
                               /// A served thing's call has paused long enough.
                               caf::reacts_to<tick_atom, call_atom, std::string>,
                               /// An answer that nobody has come back for is dropped.
-                              caf::reacts_to<tick_atom, end_atom, std::string>>;
+                              caf::reacts_to<tick_atom, end_atom, std::string>,
+                              /// Whoever owns the run with that id wants it to end; its client gets
+                              /// an answer, with the status cancelled.
+                              caf::reacts_to<cancel_atom, std::string>>;
 
 /// One connection, or all that one client asks in the modern era. That keeps no state here but the
 /// requests in flight and the runs that wait for an answer of the client; the legacy era adds the
@@ -195,9 +201,17 @@ struct mcp_session_state {
   void wrote(const std::string& run, const std::string& text);
   void log_end(const run_in_flight& run, const run_answer& answer);
   void note_unfinished(const run_in_flight& run, const run_answer& answer);
+  void tell_end(const run_in_flight& run, run_status status) const;
   void cancel_run(std::map<std::string, run_in_flight>::iterator run);
+  void cancel_for_owner(const std::string& run);
   void tick();
   void schedule_tick();
+
+  // What people see of runs (mcp_session_book.cpp).
+  void show_in_book();
+  void show_asked(run_in_flight& run);
+  void show_session(const run_in_flight& run);
+  void show_end(const std::string& run, const run_answer& answer);
 
   // What runs ask of the client (mcp_session_questions.cpp).
   caf::result<std::string> ask(client_question& question);

@@ -152,6 +152,7 @@ void mcp_session_state::start_run(const rpc_message& message, const mcp_request&
   run.what.watch =
       env.activity->run_asked({run.what.id, run.what.client, run.what.servers,
                                std::string{run.what.trace.trace_id()}, !call.session.empty()});
+  show_asked(run);
   auto id = run.what.id;
   requests.emplace(message.id, id);
   runs.emplace(id, std::move(run));
@@ -181,6 +182,7 @@ void mcp_session_state::claim_session(const std::string& id, session_claim claim
             }
             found->second.what.servers = lease.servers;
             found->second.what.session = std::move(lease);
+            show_session(found->second);
             admit(id);
           },
           [this, id](const caf::error& reason) {
@@ -256,7 +258,7 @@ void mcp_session_state::failed(const std::string& id, run_status status, error r
                                        self->clock().now() - found->second.since)
                                        .count());
     note_unfinished(found->second, answer);
-    found->second.what.watch->ended(status, self->clock().now() - found->second.since);
+    tell_end(found->second, status);
   }
   finished(id, answer);
 }
@@ -293,6 +295,7 @@ void mcp_session_state::finished(const std::string& id, const run_answer& answer
   auto node = runs.extract(found);
   auto& run = node.mapped();
   end_questions(id, {errc::closed, "the run is over"});
+  show_end(id, answer);
   leave_session(run);
   if (run.invocation) {
     self->send(context.admission, release_atom::value, run.ticket);
@@ -380,6 +383,13 @@ void mcp_session_state::log_end(const run_in_flight& run, const run_answer& answ
   write_for(run.request, encode_notification("notifications/message", log_params(severity, data)));
 }
 
+/// Something served besides isn't watched.
+void mcp_session_state::tell_end(const run_in_flight& run, run_status status) const {
+  if (run.what.watch) {
+    run.what.watch->ended(status, self->clock().now() - run.since);
+  }
+}
+
 void mcp_session_state::cancel_run(std::map<std::string, run_in_flight>::iterator found) {
   auto& run = found->second;
   end_questions(found->first, {errc::cancelled, "the client cancelled the run"});
@@ -388,13 +398,29 @@ void mcp_session_state::cancel_run(std::map<std::string, run_in_flight>::iterato
   states.erase(run.state);
   if (run.now == run_in_flight::stage::queued) {
     note_unfinished(run, answer_of(run_status::cancelled, {errc::cancelled, {}}));
-    run.what.watch->ended(run_status::cancelled, self->clock().now() - run.since);
+    tell_end(run, run_status::cancelled);
+    show_end(found->first, answer_of(run_status::cancelled, {errc::cancelled, {}}));
     leave_session(run);
     runs.erase(found);
     return;
   }
   // Its place is free once it has really ended.
   self->send<caf::message_priority::high>(run.invocation, cancel_atom::value);
+}
+
+/// Not by its client, which waits for an answer.
+void mcp_session_state::cancel_for_owner(const std::string& id) {
+  auto found = runs.find(id);
+  if (found == runs.end()) {
+    return;
+  }
+  end_questions(id, {errc::cancelled, "the run was cancelled"});
+  if (found->second.now == run_in_flight::stage::queued) {
+    failed(std::string{id}, run_status::cancelled,
+           {errc::cancelled, "cancelled on the web page before it began"});
+    return;
+  }
+  self->send<caf::message_priority::high>(found->second.invocation, cancel_atom::value);
 }
 
 void mcp_session_state::schedule_tick() {

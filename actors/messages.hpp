@@ -325,6 +325,16 @@ struct client_status {
   friend bool operator==(const client_status&, const client_status&) = default;
 };
 
+/// A kept interpreter, for people.
+struct session_status {
+  std::string session;              ///< its name (see `session_name`), from which nobody gets in
+  std::string owner;                ///< whose it is
+  std::vector<std::string> servers; ///< that it may call
+  bool busy = false;                ///< code runs in it
+  std::int64_t used_at = 0; ///< when its last run began or ended: milliseconds since 1970, UTC
+  friend bool operator==(const session_status&, const session_status&) = default;
+};
+
 using documents_ptr = std::shared_ptr<const server_documents>;
 
 struct tool_shelf;
@@ -471,6 +481,10 @@ auto inspect(I& f, client_question& x) {
 template <class I>
 auto inspect(I& f, client_status& x) {
   return f(x.server, x.state, x.version, x.tools, x.last_error);
+}
+template <class I>
+auto inspect(I& f, session_status& x) {
+  return f(x.session, x.owner, x.servers, x.busy, x.used_at);
 }
 
 } // namespace bulkhead

@@ -11,7 +11,7 @@ namespace bulkhead {
 /// Counts what goes on, for Prometheus. Label sets are bounded: the first 200 servers and 1,000
 /// tenants have series of their own, all others one together, "other"; a tenant that is gone loses
 /// its own. Thread-safe.
-class metrics : public activity_listener {
+class metrics final : public activity_listener {
 public:
   metrics();
   ~metrics() override;

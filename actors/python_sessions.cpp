@@ -8,6 +8,7 @@
 
 #include "actors/activity.hpp"
 #include "actors/errors.hpp"
+#include "protocol/content_digest.hpp"
 
 namespace bulkhead {
 
@@ -119,6 +120,7 @@ session_lease python_sessions_state::lend(sessions_map::iterator to, const sessi
                                           const caf::strong_actor_ptr& holder) {
   auto& which = to->second;
   which.lease = ++last_lease;
+  which.used_at = wall_time();
   which.holder = watch(holder);
   return {to->first,  which.lease,    which.servers,   which.sandbox,
           what.reset, which.loadable, which.made_under};
@@ -155,6 +157,7 @@ void python_sessions_state::release(const std::string& handle, std::uint64_t lea
   which.lease = 0;
   which.holder = nullptr;
   which.last_used = self->clock().now();
+  which.used_at = wall_time();
   lend_to_next(found);
   make_room();
 }
@@ -213,6 +216,23 @@ void python_sessions_state::actor_died(const caf::actor_addr& which) {
   }
 }
 
+std::int64_t python_sessions_state::wall_time() const {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(env->wall_clock().time_since_epoch())
+      .count();
+}
+
+std::vector<session_status> python_sessions_state::status() const {
+  std::vector<session_status> all;
+  for (const auto& [handle, which] : sessions) {
+    all.push_back(
+        {session_name(handle), which.owner, which.servers, which.lease != 0, which.used_at});
+  }
+  std::sort(all.begin(), all.end(), [](const auto& one, const auto& other) {
+    return one.used_at != other.used_at ? one.used_at > other.used_at : one.session < other.session;
+  });
+  return all;
+}
+
 python_sessions_impl_actor::behavior_type python_sessions_state::make_behavior() {
   self->set_down_handler([this](const caf::down_msg& down) { actor_died(down.source); });
   return {
@@ -220,6 +240,7 @@ python_sessions_impl_actor::behavior_type python_sessions_state::make_behavior()
       [this](taken_atom) { make_room(); },
       [this](release_atom, const std::string& handle, std::uint64_t lease,
              const sandbox_actor& sandbox) { release(handle, lease, sandbox); },
+      [this](status_atom) { return status(); },
       [this](tick_atom) { refuse_late_claims(); },
   };
 }

@@ -50,6 +50,7 @@ struct python_sessions_state {
     std::uint64_t lease = 0;           ///< the current one; 0: nobody runs code in it
     caf::actor_addr holder;            ///< of the lease
     time_point last_used{};
+    std::int64_t used_at = 0; ///< see session_status
     std::deque<waiting_claim> waiting;
   };
   using sessions_map = std::map<std::string, session>; ///< by handle
@@ -66,6 +67,8 @@ struct python_sessions_state {
   void lose(sessions_map::iterator which);
   void refuse_late_claims();
   void actor_died(const caf::actor_addr& which);
+  std::vector<session_status> status() const;
+  std::int64_t wall_time() const;
 
   python_sessions_impl_actor::pointer self;
   environment_ptr env;

@@ -70,7 +70,7 @@ Its libraries (CAF 0.17, podman 4.3) differ elsewhere. To try all the same: $0 -
 # --- 2 -------------------------------------------------------------------------------------------
 build_packages="g++ cmake ninja-build ccache libcaf-dev libboost-dev libboost-system-dev nlohmann-json3-dev libfmt-dev
   libspdlog-dev libcli11-dev libexpected-dev libacl1-dev libsqlite3-dev libcurl4-openssl-dev libssl-dev libyaml-cpp-dev
-  libtomlplusplus-dev libre2-dev libsystemd-dev prometheus-cpp-dev libgtest-dev python3"
+  libtomlplusplus-dev libre2-dev libcjose-dev libsystemd-dev prometheus-cpp-dev libgtest-dev python3"
 # uidmap: maps of sub-uids; catatonit: the init inside; slirp4netns: podman wants it even where no network is.
 runtime_packages="podman crun runc uidmap fuse-overlayfs catatonit acl slirp4netns mmdebstrap debian-archive-keyring
   util-linux ca-certificates"
@@ -94,6 +94,8 @@ install_packages() {
     # The last two of the first line are the JSON Schema test suite: of draft 7, and of 2020-12 too.
     wanted="$wanted clang-format clang-tidy runsc json-schema-test-suite libtest-json-schema-acceptance-perl
       systemd openssl"
+    # The browser in which the web page is looked at.
+    wanted="$wanted chromium"
     # Node comes from elsewhere on many machines, and then npm with it.
     node_there || wanted="$wanted nodejs npm"
   fi

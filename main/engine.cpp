@@ -7,6 +7,7 @@
 #include <caf/all.hpp>
 #include <fmt/format.h>
 
+#include "actors/activity.hpp"
 #include "actors/admission.hpp"
 #include "actors/approval_store.hpp"
 #include "actors/artifact_store.hpp"
@@ -33,6 +34,8 @@ namespace {
 /// The stages of the supervisor's stop end within 16 s; this is for a supervisor that hangs.
 constexpr auto stop_budget = 18s;
 constexpr auto last_wait = 1s;
+/// Runs that go on whose tool calls the page counts.
+constexpr std::size_t most_counted = 256;
 
 configuration_reading read_configuration(const environment& env, const engine_options& options,
                                          const current_rights& rights) {
@@ -67,7 +70,10 @@ environment_ptr make_environment(const shared_process& process, const engine_opt
   env->wall_clock = [] { return std::chrono::system_clock::now(); };
   env->budget = options.budget ? options.budget : process.budget();
   env->log =
-      options.tenant.empty() ? process.log() : process.log()->clone("bulkhead/" + options.tenant);
+      options.tenant.empty() ? process.log() : logger_of_tenant(*process.log(), options.tenant);
+  if (process.board()) {
+    env->activity = process.board()->tenant(options.owner());
+  }
   return env;
 }
 
@@ -88,6 +94,9 @@ engine::engine(shared_process& process, engine_options options, instance_lock lo
       lock_{std::move(lock)}, env_{make_environment(process_, options_, instance)},
       services_{std::make_shared<service_directory>()}, backlog_{
                                                             std::make_shared<ledger_backlog>()} {
+  if (options_.has_page) {
+    book_ = std::make_shared<run_book>(env_->budget);
+  }
   auto loaded = read_configuration(*env_, options_, *rights_);
   configured_ = std::make_shared<current_catalogue>(std::move(loaded.catalogue));
   dependencies_ = std::move(loaded.dependencies);
@@ -226,6 +235,28 @@ session_context engine::context_of_sessions() const {
                           current(services_, &service_directory::services::store)};
   context.ledger = ledger_;
   context.configured = configured_;
+  context.book = book_;
+  return context;
+}
+
+page_context engine::context_of_page(std::string owner) const {
+  page_context context;
+  context.env = env_;
+  context.owner = std::move(owner);
+  context.book = book_;
+  context.catalogue = [configured = configured_] { return configured->get(); };
+  context.registry = current(services_, &service_directory::services::registry);
+  context.sessions = current(services_, &service_directory::services::sessions);
+  context.store = current(services_, &service_directory::services::store);
+  context.ledger = current(services_, &service_directory::services::ledger);
+  context.calls = [env = env_] {
+    std::map<std::string, std::uint64_t> calls;
+    for (const auto& run : env->activity->running(most_counted)) {
+      calls.emplace(run.what.id, run.calls);
+    }
+    return calls;
+  };
+  context.ready_sandboxes = [services = services_] { return services->shelf->size(); };
   return context;
 }
 

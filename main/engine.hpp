@@ -15,6 +15,7 @@
 #include "actors/ledger.hpp"
 #include "actors/mcp_session.hpp"
 #include "actors/supervisor.hpp"
+#include "actors/web_page.hpp"
 #include "main/account.hpp"
 #include "main/configuration.hpp"
 #include "main/shared_process.hpp"
@@ -34,6 +35,7 @@ struct engine_options {
   /// Bounds the runs of all engines; null: this one's alone, by its settings.
   admission_actor admission = {};
   std::shared_ptr<memory_budget> budget = {}; ///< null: the process's
+  bool has_page = false;                      ///< people may look at its runs on the web page
 
   /// Whom runs and records name.
   std::string owner() const { return tenant.empty() ? "local" : tenant; }
@@ -94,6 +96,8 @@ public:
   const run_starter& starter() const { return starter_; }
   /// What any client's session talks to; who serves that client adds what it has of its own.
   session_context context_of_sessions() const;
+  /// What the web page shows of it to its owner, who is called that; only where it has the page.
+  page_context context_of_page(std::string owner) const;
 
 private:
   engine(shared_process& process, engine_options options, instance_lock lock,
@@ -112,6 +116,7 @@ private:
   std::shared_ptr<service_directory> services_;
   ledger_writer ledger_; ///< records nothing where none is wanted
   std::shared_ptr<ledger_backlog> backlog_;
+  std::shared_ptr<run_book> book_; ///< null where nobody looks
   supervisor_actor supervisor_;
   run_starter starter_;
   configuration_keeper_actor keeper_; ///< null unless changes are watched for

@@ -50,10 +50,17 @@ protected:
   void flush_() override {}
 
 private:
+  /// One line, whatever names it tells: who chooses a name forges no record with it.
   std::string as_text(const spdlog::details::log_msg& record) {
     spdlog::memory_buf_t buffer;
     formatter_->format(record, buffer);
-    return printable({buffer.data(), buffer.size()});
+    std::string_view line{buffer.data(), buffer.size()};
+    line.remove_suffix(line.ends_with('\n') ? 1 : 0);
+    std::string text;
+    for (auto part : printable(line)) {
+      part == '\n' ? text += "\\n" : text += part;
+    }
+    return text + '\n';
   }
 
   /// Called by the thread that logs.

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "actors/io/file_watch.hpp"
+#include "main/bearer_gate.hpp"
 #include "main/commands.hpp"
 #include "main/configuration.hpp"
 #include "main/randomness.hpp"
@@ -52,8 +53,9 @@ class http_server {
 public:
   http_server(const command_line& line, const settings& config, const account& who,
               std::string runtime_dir, service_link link)
-      : line_{line}, base_{base_of(config)}, who_{who}, runtime_dir_{std::move(runtime_dir)},
-        process_{config, stop_}, tenants_{process_, who, base_, runtime_dir_},
+      : line_{line}, base_{base_of(config)}, who_{who},
+        runtime_dir_{std::move(runtime_dir)}, process_{config, stop_},
+        tenants_{process_, who, base_, runtime_dir_}, gate_{process_, tenants_.tokens()},
         link_{std::move(link)}, path_{serve_file_path(line.serve_config, config)} {}
 
   int run(int out);
@@ -68,6 +70,7 @@ private:
   }
   int prepare();
   int serve_one();
+  web_page_context page_context_of_all();
   expected<void> listen();
   expected<void> listen_for_operators();
   void announce(int out);
@@ -89,12 +92,14 @@ private:
   stop_signal stop_; ///< blocks signals for all threads: before any is started
   shared_process process_;
   tenants tenants_;
+  bearer_gate gate_;
   service_link link_;
   std::string path_; ///< of the configuration
   serve_config config_;
   std::string token_; ///< of the only tenant, where nothing is configured
   http_front_end_actor front_end_;
   health_actor health_;
+  web_page_actor page_;
   std::shared_ptr<io::http_listener> listener_;
   std::shared_ptr<io::http_listener> operators_; ///< null unless configured
   std::shared_ptr<io::file_watch> watch_;
@@ -117,6 +122,7 @@ int http_server::prepare() {
     }
     config_ = std::move(*config);
     tenants_.apply(config_);
+    gate_.apply(config_.oauth);
   }
   if (!line_.listen.empty()) {
     auto address = parse_listen(line_.listen);
@@ -142,6 +148,14 @@ int http_server::serve_one() {
   return 0;
 }
 
+web_page_context http_server::page_context_of_all() {
+  web_page_context made;
+  made.env = make_environment(process_, {who_, base_, runtime_dir_}, {});
+  made.tenant = [this](const std::string& name) { return tenants_.page_of(name); };
+  made.count_request = [this](const std::string& name) { return tenants_.count_request(name); };
+  return made;
+}
+
 expected<void> http_server::listen() {
   http_front_end_context context;
   context.env = make_environment(process_, {who_, base_, runtime_dir_}, {});
@@ -150,6 +164,8 @@ expected<void> http_server::listen() {
   context.put_off_call = [this](const std::string& name) { return tenants_.put_off_call(name); };
   front_end_ = process_.system().spawn(http_front_end, std::move(context));
   health_ = spawn_health(process_, tenants_, [this] { return stopping_.load(); });
+  tenants_.have_page(has_ui(config_));
+  page_ = process_.system().spawn(web_page, page_context_of_all());
   io::http_listener_options options;
   options.address = config_.listen.host;
   options.port = config_.listen.port;
@@ -159,14 +175,16 @@ expected<void> http_server::listen() {
   options.bounds.counts_loopback = config_.connections.count_loopback;
   options.tls = config_.tls;
   options.rules.hosts = accepted_hosts(config_);
-  options.rules.holder = tenants_.holders();
+  options.rules.authenticate = gate_.check();
   options.rules.pages = client_pages();
   options.budget = process_.budget();
+  options.budget_of = [this](const std::string& name) { return tenants_.budget_of(name); };
   options.answered = [board = process_.board()](std::uint32_t status) {
     board->http_answered(status);
   };
-  auto opened =
-      io::http_listener::open(process_.io(), options, client_requests(front_end_, health_));
+  auto opened = io::http_listener::open(
+      process_.io(), options,
+      client_requests({front_end_, health_, page_, tenants_.page_switch(), gate_.metadata()}));
   if (!opened) {
     return tl::unexpected{opened.error()};
   }
@@ -248,6 +266,8 @@ void http_server::reload() {
       next->tls = config_.tls;
     }
     config_ = std::move(*next);
+    tenants_.have_page(has_ui(config_));
+    gate_.apply(config_.oauth);
     auto gone = tenants_.apply(config_);
     for (const auto& name : gone) {
       caf::anon_send(front_end_, stop_atom::value, name);
@@ -305,8 +325,10 @@ void http_server::stop() {
   caf::scoped_actor self{process_.system()};
   self->request(front_end_, front_end_stop_budget, stop_atom::value)
       .receive([](caf::ok_atom) {}, [](const caf::error&) {});
+  self->send(page_, stop_atom::value);
   for (const auto& each :
-       {caf::actor_cast<caf::actor>(front_end_), caf::actor_cast<caf::actor>(health_)}) {
+       {caf::actor_cast<caf::actor>(front_end_), caf::actor_cast<caf::actor>(health_),
+        caf::actor_cast<caf::actor>(page_)}) {
     self->monitor(each);
     self->send_exit(each, caf::exit_reason::kill);
     self->receive([](const caf::down_msg&) {}, caf::after(2s) >> [] {});

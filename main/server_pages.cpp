@@ -6,6 +6,9 @@
 #include <caf/all.hpp>
 #include <nlohmann/json.hpp>
 
+#include "protocol/oauth_resource.hpp"
+#include "protocol/page_answer.hpp"
+
 namespace bulkhead {
 
 namespace {
@@ -84,20 +87,31 @@ health_actor spawn_health(shared_process& process, const tenants& all,
 }
 
 std::vector<http_page> client_pages() {
-  return {public_page(alive_path), public_page(ready_path)};
+  auto pages = web_pages();
+  pages.push_back(public_page(alive_path));
+  pages.push_back(public_page(ready_path));
+  pages.push_back(public_page(resource_document_root));
+  pages.push_back(public_page(std::string{resource_document_root} + "/"));
+  return pages;
 }
 
-io::http_request_handler client_requests(const http_front_end_actor& mcp,
-                                         const health_actor& health) {
-  auto to_mcp = http_requests_to(mcp);
-  return [to_mcp, health](incoming_request request, memory_budget::share held,
-                          io::http_reply_ptr reply) {
+io::http_request_handler client_requests(const client_services& to) {
+  return [health = to.health, has_page = to.has_page, to_mcp = http_requests_to(to.mcp),
+          to_page = page_requests_to(to.page), metadata = to.metadata](
+             incoming_request request, memory_budget::share held, io::http_reply_ptr reply) {
     if (auto path = path_of(request); path == alive_path || path == ready_path) {
       ask_health(health,
                  {std::move(request), {}, {}, std::make_shared<verdict_only>(std::move(reply))});
-      return;
+    } else if (path.starts_with(resource_document_root)) {
+      reply->answer(metadata(path));
+    } else if (!is_page_target(request.target)) {
+      to_mcp(std::move(request), std::move(held), std::move(reply));
+    } else if (has_page()) {
+      to_page(std::move(request), std::move(held), std::move(reply));
+    } else {
+      reply->answer(page_refusal(404, "there is no web page here ([ui] enabled is false, or the "
+                                      "address is not loopback)"));
     }
-    to_mcp(std::move(request), std::move(held), std::move(reply));
   };
 }
 

@@ -143,6 +143,7 @@ expected<std::shared_ptr<engine>> tenants::start_engine(const tenant& one, setti
   options.loading.own_only = true;
   options.narrow = [one](policy& rules) { add_rules(one, rules); };
   options.admission = admission_;
+  options.has_page = true;
   auto whole = process_.budget()->total();
   options.budget = std::make_shared<memory_budget>(whole / 2, whole / 8, process_.budget());
   auto started = engine::start(process_, std::move(options));
@@ -162,6 +163,7 @@ expected<void> tenants::serve_alone(const std::string& name, const std::string& 
   config.tenants.push_back(one);
   engine_options options{who_, base_, runtime_dir_};
   options.admission = admission_;
+  options.has_page = true;
   auto started = engine::start(process_, std::move(options));
   if (!started) {
     return tl::unexpected{started.error()};
@@ -175,14 +177,6 @@ expected<void> tenants::serve_alone(const std::string& name, const std::string& 
   return {};
 }
 
-std::function<std::optional<std::string>(std::string_view)> tenants::holders() const {
-  return [tokens = tokens_](std::string_view token) -> std::optional<std::string> {
-    auto second = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
-    auto found = tokens->get()->find(token, second);
-    return found ? std::optional{std::move(found->tenant)} : std::nullopt;
-  };
-}
-
 std::optional<session_context> tenants::context_of(const std::string& name) const {
   std::lock_guard guard{mutex_};
   auto found = served_.find(name);
@@ -191,6 +185,9 @@ std::optional<session_context> tenants::context_of(const std::string& name) cons
   }
   auto context = found->second.runs->context_of_sessions();
   context.owner = name;
+  if (!*has_page_) {
+    context.book = nullptr;
+  }
   return context;
 }
 
@@ -202,6 +199,14 @@ std::vector<tenants::vital_parts> tenants::parts() const {
     all.push_back({name, runs.tree(), runs.services().runtime, runs.env()->config->state_dir});
   }
   return all;
+}
+
+page_context_ptr tenants::page_of(const std::string& name) const {
+  std::lock_guard guard{mutex_};
+  auto found = *has_page_ ? served_.find(name) : served_.end();
+  return found == served_.end()
+             ? nullptr
+             : std::make_shared<const page_context>(found->second.runs->context_of_page(name));
 }
 
 run_quota tenants::quota_of(const std::string& name) const {
@@ -233,6 +238,12 @@ std::optional<too_soon> tenants::count_request(const std::string& name) {
                               "or have requests_per_second raised",
                               limits.requests_per_second, limits.burst),
                   std::chrono::seconds{static_cast<long>(std::ceil(wait->count()))}};
+}
+
+std::shared_ptr<memory_budget> tenants::budget_of(const std::string& name) const {
+  std::lock_guard guard{mutex_};
+  auto found = served_.find(name);
+  return found == served_.end() ? nullptr : found->second.runs->env()->budget;
 }
 
 std::optional<too_soon> tenants::put_off_call(const std::string& name) const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <functional>
@@ -43,14 +44,24 @@ public:
   /// Errors: unavailable.
   expected<void> serve_alone(const std::string& name, const std::string& token);
 
-  /// Tells which tenant has a token; outlives the tenants.
-  std::function<std::optional<std::string>(std::string_view token)> holders() const;
+  /// Which tenant has a token, at any time.
+  std::shared_ptr<const current_tokens> tokens() const { return tokens_; }
   /// What a tenant's sessions talk to.
   std::optional<session_context> context_of(const std::string& name) const;
+  /// Is there the web page? Runs of sessions that are opened before aren't on it.
+  void have_page(bool yes) { *has_page_ = yes; }
+  /// Tells it; outlives the tenants.
+  std::function<bool()> page_switch() const {
+    return [is_on = has_page_] { return is_on->load(); };
+  }
+  /// What the page shows to a tenant; null: nothing.
+  page_context_ptr page_of(const std::string& name) const;
   /// Counts a request of a tenant, which may come too soon.
   std::optional<too_soon> count_request(const std::string& name);
   /// A call that would be refused because too many wait already.
   std::optional<too_soon> put_off_call(const std::string& name) const;
+  /// What a tenant's requests and answers are taken from; null if it isn't served.
+  std::shared_ptr<memory_budget> budget_of(const std::string& name) const;
   /// The runs that go on or wait, of all tenants.
   std::size_t runs() const { return load_->total(); }
   /// What tells how a tenant's engine is.
@@ -81,6 +92,7 @@ private:
   std::string runtime_dir_;
   std::shared_ptr<admission_load> load_ = std::make_shared<admission_load>();
   admission_actor admission_;
+  std::shared_ptr<std::atomic<bool>> has_page_ = std::make_shared<std::atomic<bool>>(false);
   std::shared_ptr<current_tokens> tokens_ = std::make_shared<current_tokens>();
   mutable std::mutex mutex_; ///< for what follows
   std::map<std::string, served> served_;

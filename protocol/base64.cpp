@@ -86,4 +86,15 @@ std::string encode_base64url(std::string_view bytes) {
   return text;
 }
 
+std::optional<std::string> decode_base64url(std::string_view text) {
+  if (text.find_first_of("+/=") != std::string_view::npos) {
+    return std::nullopt;
+  }
+  std::string standard{text};
+  std::replace(standard.begin(), standard.end(), '-', '+');
+  std::replace(standard.begin(), standard.end(), '_', '/');
+  standard.append((4 - standard.size() % 4) % 4, '=');
+  return decode_base64(standard);
+}
+
 } // namespace bulkhead

@@ -16,4 +16,7 @@ std::string encode_base64(std::string_view bytes);
 /// `bytes` in the alphabet that is safe in URLs, without padding (RFC 4648, section 5).
 std::string encode_base64url(std::string_view bytes);
 
+/// The bytes that a text in that encoding stands for. Nothing for any other text.
+std::optional<std::string> decode_base64url(std::string_view text);
+
 } // namespace bulkhead

@@ -17,4 +17,8 @@ std::string content_digest(std::string_view text) {
   return result;
 }
 
+std::string session_name(std::string_view handle) {
+  return content_digest(handle).substr(0, 16);
+}
+
 } // namespace bulkhead

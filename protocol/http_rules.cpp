@@ -115,19 +115,30 @@ std::string challenge(const http_rules& rules, std::string_view error) {
   return text;
 }
 
-tl::expected<std::string, outgoing_answer> check_token(const incoming_request& request,
-                                                       const http_rules& rules) {
-  if (!rules.holder) {
-    return "local";
-  }
+/// The token of a request that has exactly one Authorization, which is a bearer's; else empty.
+std::string_view bearer_token(const incoming_request& request) {
   constexpr std::string_view scheme = "Bearer ";
   const auto* given = request.find("authorization");
   std::string_view text = given == nullptr ? std::string_view{} : *given;
-  if (request.count("authorization") != 1 || !same_name(text.substr(0, scheme.size()), scheme)) {
+  bool one =
+      request.count("authorization") == 1 && same_name(text.substr(0, scheme.size()), scheme);
+  return one ? trim(text.substr(scheme.size())) : std::string_view{};
+}
+
+tl::expected<std::string, outgoing_answer> check_token(const incoming_request& request,
+                                                       const http_rules& rules) {
+  auto token = bearer_token(request);
+  if (rules.authenticate) {
+    return rules.authenticate(token);
+  }
+  if (!rules.holder) {
+    return "local";
+  }
+  if (token.empty()) {
     return refuse(401, "this server wants a token: Authorization: Bearer TOKEN",
                   {{"WWW-Authenticate", challenge(rules, "")}});
   }
-  if (auto holder = rules.holder(trim(text.substr(scheme.size())))) {
+  if (auto holder = rules.holder(token)) {
     return *holder;
   }
   return refuse(401, "the token isn't valid",

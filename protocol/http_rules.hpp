@@ -36,6 +36,9 @@ struct http_rules {
   /// Who has this bearer token; nothing for an unknown one. Null: no token is needed, and everybody
   /// is "local". Whoever compares tokens does it in constant time (`equal_secrets`).
   std::function<std::optional<std::string>(std::string_view token)> holder;
+  /// In place of `holder`, where there is more to say than that a token isn't valid: who has this
+  /// bearer token, which is empty where none came, or the refusal (see bearer_check).
+  std::function<tl::expected<std::string, outgoing_answer>(std::string_view token)> authenticate;
   /// What a challenge for a token says besides its scheme, e.g. `resource_metadata="URL"` (RFC
   /// 9728, 5.1).
   std::string challenge;

@@ -67,6 +67,11 @@ struct ledger_query {
   std::string outcome = {};
   std::int64_t since = 0; ///< milliseconds since 1970
   std::uint64_t limit = 100;
+  /// In some text of the record, whatever the case of the letters A to Z: a run's client, session,
+  /// servers, error or code, a call's server, tool, rule or arguments; empty: all.
+  std::string text = {};
+  std::int64_t until = 0; ///< milliseconds since 1970, what is later doesn't fit; 0: all
+  std::uint64_t skip = 0; ///< so many of the newest that fit are left out
   friend bool operator==(const ledger_query&, const ledger_query&) = default;
 };
 
@@ -95,7 +100,8 @@ auto inspect(I& f, ledger_call& x) {
 }
 template <class I>
 auto inspect(I& f, ledger_query& x) {
-  return f(x.calls, x.owner, x.run, x.server, x.tool, x.outcome, x.since, x.limit);
+  return f(x.calls, x.owner, x.run, x.server, x.tool, x.outcome, x.since, x.limit, x.text, x.until,
+           x.skip);
 }
 template <class I>
 auto inspect(I& f, ledger_page& x) {

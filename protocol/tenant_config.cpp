@@ -162,7 +162,8 @@ serve_change compare(const serve_config& before, const serve_config& after) {
   note(result.restart, "operator.listen", before.operators != after.operators);
   note(result.at_once, "concurrent_runs", before.concurrent_runs != after.concurrent_runs);
   note(result.at_once, "admission.queue", before.queue != after.queue);
-  note(result.restart, "ui.enabled", has_ui(before) != has_ui(after));
+  note(result.at_once, "oauth", before.oauth != after.oauth);
+  note(result.at_once, "ui.enabled", has_ui(before) != has_ui(after));
   for (const auto& each : before.tenants) {
     const auto* now = after.find(each.name);
     if (now == nullptr) {

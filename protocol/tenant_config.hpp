@@ -11,6 +11,7 @@
 
 #include "protocol/error.hpp"
 #include "protocol/limits.hpp"
+#include "protocol/oauth_resource.hpp"
 #include "protocol/policy.hpp"
 #include "protocol/settings.hpp"
 #include "protocol/tls_files.hpp"
@@ -83,6 +84,7 @@ struct serve_config {
   connection_limits connections;
   std::uint32_t concurrent_runs = 8;              ///< of all tenants together
   std::uint32_t queue = limits{}.admission_queue; ///< runs of a tenant that wait
+  std::optional<oauth_resource> oauth;            ///< whose access tokens are believed, too
   std::optional<bool> ui;                         ///< see has_ui
   /// Where /metrics is, and all that /healthz and /readyz have to say: without a token, so for
   /// operators alone. Nothing: nowhere.

@@ -4,6 +4,7 @@
 
 #include "protocol/ascii.hpp"
 #include "protocol/config_keys.hpp"
+#include "protocol/oauth_resource_reader.hpp"
 #include "protocol/tenant_config.hpp"
 #include "protocol/toml_fields.hpp"
 
@@ -126,6 +127,7 @@ private:
   void read_limits(const toml::table* table, const std::string& path, tenant_limits& to);
   void read_timeouts(toml_fields& from, const std::string& path, tenant_limits& to);
   void read_token(const toml::node& member, const std::string& path, tenant& to);
+  void read_oauth(const toml::table& table);
   void find_twins();
   void remark_on_listening();
   void remark_on_runs();
@@ -176,6 +178,9 @@ void config_reader::read(const toml::table& root) {
   }
   if (const auto* table = from.take_table("tenants")) {
     read_tenants(*table);
+  }
+  if (const auto* table = from.take_table("oauth")) {
+    read_oauth(*table);
   }
   from.finish();
   find_twins();
@@ -324,6 +329,19 @@ void config_reader::read_token(const toml::node& member, const std::string& path
   if (usable) {
     to.tokens.push_back(std::move(token));
     token_places_.push_back(member.source());
+  }
+}
+
+void config_reader::read_oauth(const toml::table& table) {
+  result.oauth = read_oauth_resource(table, findings);
+  for (const auto& issuer : result.oauth->issuers) {
+    auto same = [&](const tenant& one) { return one.name == issuer.tenant; };
+    if (!issuer.tenant.empty() && std::none_of(read_order_.begin(), read_order_.end(), same)) {
+      findings.refuse(table.source(),
+                      fmt::format("oauth.issuers names the tenant \"{}\", and there "
+                                  "is no [tenants.{}]",
+                                  issuer.tenant, issuer.tenant));
+    }
   }
 }
 

@@ -23,7 +23,7 @@ http_connection::http_connection(std::unique_ptr<http_stream> stream,
                                  std::shared_ptr<const http_service> service,
                                  std::function<void(http_connection*)> ended)
     : stream_{std::move(stream)}, service_{std::move(service)}, ended_{std::move(ended)},
-      timer_{stream_->executor()}, write_timer_{stream_->executor()} {}
+      timer_{stream_->executor()}, write_timer_{stream_->executor()}, budget_{service_->budget} {}
 
 http_connection::~http_connection() = default;
 
@@ -199,6 +199,7 @@ void http_connection::close() {
   // What is being written is looked at until that has ended.
   pieces_.erase(pieces_.begin() + (writing_ ? 1 : 0), pieces_.end());
   body_share_.release();
+  place_ = nullptr;
   tell_gone();
   ended_(this);
 }

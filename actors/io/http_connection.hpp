@@ -17,6 +17,7 @@
 #include "actors/io/growing_body.hpp"
 #include "actors/io/http_listener.hpp"
 #include "actors/io/http_stream.hpp"
+#include "actors/io/principal_places.hpp"
 
 namespace bulkhead::io {
 
@@ -25,8 +26,10 @@ struct http_service {
   http_rules rules;
   http_bounds bounds;
   std::shared_ptr<memory_budget> budget;
+  std::function<std::shared_ptr<memory_budget>(const std::string& principal)> budget_of;
+  std::shared_ptr<principal_places> places = std::make_shared<principal_places>();
   http_request_handler handle;
-  tls_context_ptr keys; ///< for new connections; null: in the clear
+  tls_context_ptr keys;                               ///< for new connections; null: in the clear
   std::function<void(std::uint32_t status)> answered; ///< null: nobody is told
 };
 
@@ -109,6 +112,7 @@ private:
   void await_request();
   void read_head();
   void take_head();
+  bool charge_to(const std::string& principal);
   void read_body();
   bool charge_body();
   void hand_over();
@@ -146,6 +150,8 @@ private:
   bool turned_away_ = false;
   incoming_request request_; ///< but for its body, while that is coming
   std::chrono::steady_clock::time_point waits_since_;
+  std::shared_ptr<memory_budget> budget_; ///< of the principal, once that is known
+  principal_places::place place_;         ///< of the principal, while its request is at it
   memory_budget::share body_share_;
   std::size_t discarded_ = 0;
 

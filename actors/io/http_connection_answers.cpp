@@ -92,7 +92,7 @@ void http_connection::answer(std::uint64_t exchange, outgoing_answer whole) {
     return;
   }
   memory_budget::share held;
-  if (!service_->budget->take(whole.body.size(), held)) {
+  if (!budget_->take(whole.body.size(), held)) {
     whole = explain_status(503);
   }
   now_ = stage::finishing;
@@ -133,7 +133,7 @@ void http_connection::write(std::uint64_t exchange, std::string bytes) {
     status_->unsent += bytes.size() - payload;
   }
   memory_budget::share held;
-  if (!service_->budget->take(bytes.size(), held)) {
+  if (!budget_->take(bytes.size(), held)) {
     close();
     return;
   }
@@ -266,6 +266,7 @@ void http_connection::written(std::size_t bytes) {
 void http_connection::finish_exchange() {
   told_when_gone_ = nullptr;
   status_.reset();
+  place_ = nullptr;
   keep_alive_ ? await_request() : linger();
 }
 

@@ -25,6 +25,14 @@ std::uint32_t status_of(const error_code& failure) {
   return failure == http::error::body_limit ? 413 : 400;
 }
 
+outgoing_answer too_many_connections() {
+  auto answer = refusal(429, rpc_code::internal_error,
+                        "too many requests and streams are open at once; end one first, or try "
+                        "again later");
+  answer.fields.push_back({"Retry-After", "1"});
+  return answer;
+}
+
 std::string text_of(boost::beast::string_view text) {
   return std::string{text.data(), text.size()};
 }
@@ -111,6 +119,10 @@ void http_connection::take_head() {
     return;
   }
   request_.principal = std::move(*principal);
+  if (!charge_to(request_.principal)) {
+    refuse(too_many_connections());
+    return;
+  }
   if (head_only_) {
     request_.method = "GET";
   }
@@ -120,6 +132,16 @@ void http_connection::take_head() {
     queue({"HTTP/1.1 100 Continue\r\n\r\n", {}});
   }
   read_body();
+}
+
+/// From here on the request costs its principal. False: that keeps too many connections busy.
+bool http_connection::charge_to(const std::string& principal) {
+  auto own = service_->budget_of ? service_->budget_of(principal) : nullptr;
+  budget_ = own ? std::move(own) : service_->budget;
+  if (!principal.empty()) {
+    place_ = service_->places->take(principal, service_->bounds.connections_per_principal);
+  }
+  return principal.empty() || place_;
 }
 
 void http_connection::read_body() {
@@ -158,7 +180,7 @@ void http_connection::read_body() {
 bool http_connection::charge_body() {
   auto bytes = parser_->get().body().size();
   auto more = bytes > body_share_.bytes() ? bytes - body_share_.bytes() : 0;
-  return more == 0 || service_->budget->take_if_ample(more, body_share_);
+  return more == 0 || budget_->take_if_ample(more, body_share_);
 }
 
 void http_connection::hand_over() {

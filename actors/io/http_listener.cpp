@@ -33,6 +33,7 @@ public:
     service_->rules = std::move(options.rules);
     service_->bounds = options.bounds;
     service_->budget = std::move(options.budget);
+    service_->budget_of = std::move(options.budget_of);
     service_->handle = std::move(handle);
     service_->answered = std::move(options.answered);
   }

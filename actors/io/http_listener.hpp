@@ -22,6 +22,9 @@ struct http_bounds {
   std::size_t connections = 512;
   /// Of one address (of IPv6: its first 64 bits, which one client has for itself).
   std::size_t connections_per_address = 256;
+  /// On which one principal's requests come or are answered: many streams, and yet no more than
+  /// leaves enough for others.
+  std::size_t connections_per_principal = 128;
   /// Are loopback's addresses held to it, too? A proxy on this machine, through which all come, has
   /// one of them.
   bool counts_loopback = false;
@@ -56,6 +59,9 @@ struct http_listener_options {
   /// Told the status of each answer as it begins, on the I/O thread. Null: nobody is.
   std::function<void(std::uint32_t status)> answered{};
   std::shared_ptr<memory_budget> budget; ///< for bodies that come and answers that wait
+  /// What a principal's bodies and answers are taken from in place of that; called on the I/O
+  /// thread. Null, or answering null: from that.
+  std::function<std::shared_ptr<memory_budget>(const std::string& principal)> budget_of;
 };
 
 /// A request that came whole and passed `check_head`, for MCP or one of the rules' pages: its

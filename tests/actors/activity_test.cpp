@@ -31,7 +31,7 @@ CAF_TEST_FIXTURE_SCOPE(board_tests, board_fixture)
 CAF_TEST(a_run_is_shown_with_its_stage_from_when_it_is_asked_for_until_it_ends) {
   auto alpha = board->tenant("alpha");
   auto run = alpha->run_asked({"run-1", "editor", {"files"}, "abc", true});
-  CAF_REQUIRE_EQUAL(board->running({}, 9).size(), 1u);
+  CAF_REQUIRE(board->running({}, 9).size() == 1u);
   auto shown = board->running({}, 9)[0];
   CAF_CHECK(shown.stage == run_stage::queued);
   CAF_CHECK_EQUAL(shown.tenant, "alpha");
@@ -116,7 +116,7 @@ CAF_TEST(a_tenant_is_gone_with_the_last_of_its_runs_unless_it_is_back) {
   auto run = ask(first, "run-1");
   first.reset();
   CAF_CHECK(log->lines().empty());
-  CAF_CHECK_EQUAL(board->tenants().size(), 1u);
+  CAF_CHECK(board->tenants().size() == 1u);
   auto second = board->tenant("alpha");
   run.reset();
   CAF_CHECK(log->lines() == (lines{"alpha refused error"}));
@@ -159,14 +159,14 @@ CAF_TEST_FIXTURE_SCOPE(watched_run_tests, watched_run)
 CAF_TEST(a_run_tells_how_it_goes_on_and_how_its_calls_end) {
   files->call.held = true;
   start();
-  CAF_REQUIRE_EQUAL(watched.board->running({}, 9).size(), 1u);
+  CAF_REQUIRE(watched.board->running({}, 9).size() == 1u);
   CAF_CHECK(watched.board->running({}, 9)[0].stage == run_stage::booting);
   pass(1s);
   tell(sandbox_up{"3.13.5"});
   CAF_CHECK(watched.board->running({}, 9)[0].stage == run_stage::running);
   call(1, "files", "read-file");
   pass(2s);
-  CAF_CHECK_EQUAL(watched.board->running({}, 9)[0].calls, 1u);
+  CAF_CHECK(watched.board->running({}, 9)[0].calls == 1u);
   open(files->call);
   // What never goes to a server isn't timed.
   call(2, "files", "delete-all");

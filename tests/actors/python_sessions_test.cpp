@@ -9,6 +9,7 @@
 #include <caf/all.hpp>
 
 #include "actors/errors.hpp"
+#include "protocol/content_digest.hpp"
 #include "tests/support/activity_log.hpp"
 #include "tests/support/actor_config.hpp"
 #include "tests/support/invocation_world.hpp"
@@ -306,17 +307,36 @@ CAF_TEST(the_number_of_sessions_is_told) {
   auto count = [&] { return watched.board->tenants().at(0).sessions; };
   auto sandbox = make_sandbox();
   idle_session(sandbox);
-  CAF_CHECK_EQUAL(count(), 1u);
+  CAF_CHECK(count() == 1u);
   auto second = claim();
-  CAF_CHECK_EQUAL(count(), 2u);
+  CAF_CHECK(count() == 2u);
   kill(sandbox);
-  CAF_CHECK_EQUAL(count(), 1u);
+  CAF_CHECK(count() == 1u);
   // What an actor that failed had is lost with it.
   kill(sessions);
   sessions = sys.spawn(python_sessions, env);
   consume_messages();
-  CAF_CHECK_EQUAL(count(), 0u);
+  CAF_CHECK(count() == 0u);
   env->activity = no_activity();
+}
+
+CAF_TEST(sessions_are_told_by_names_that_open_none) {
+  auto at = 1'000ms;
+  env->wall_clock = [&at] { return std::chrono::system_clock::time_point{at}; };
+  auto idle = idle_session(make_sandbox(), "ann");
+  at = 2'000ms;
+  auto busy = claim("", "me", false, {"files"});
+  std::vector<session_status> told;
+  sys.spawn([&told, to = sessions](caf::event_based_actor* self) {
+    self->request(to, caf::infinite, status_atom::value)
+        .then([&told](const std::vector<session_status>& all) { told = all; });
+  });
+  consume_messages();
+  CAF_REQUIRE(told.size() == 2u);
+  CAF_CHECK((told[0] ==
+             session_status{session_name(busy->lease().handle), "me", {"files"}, true, 2'000}));
+  CAF_CHECK((told[1] == session_status{session_name(idle), "ann", {}, false, 1'000}));
+  CAF_CHECK(told[1].session.find(idle) == std::string::npos);
 }
 
 CAF_TEST_FIXTURE_SCOPE_END()

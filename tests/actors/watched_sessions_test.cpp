@@ -45,9 +45,9 @@ CAF_TEST_FIXTURE_SCOPE(watched_sessions_tests, watched_http)
 CAF_TEST(a_run_is_shown_while_it_waits_and_told_once_it_has_its_place) {
   admission->places = 0;
   call(1);
-  CAF_REQUIRE_EQUAL(running().size(), 1u);
+  CAF_REQUIRE(running().size() == 1u);
   CAF_CHECK(running()[0].stage == run_stage::queued);
-  CAF_CHECK_EQUAL(running()[0].tenant, "alpha");
+  CAF_CHECK(running()[0].tenant == "alpha");
   CAF_CHECK(watched.log->lines().empty());
   legacy(2, "notifications/cancelled");
   admission->places = 100;
@@ -83,7 +83,7 @@ CAF_TEST(a_run_is_a_part_of_the_trace_that_the_header_names_in_either_era) {
   traced(1, nullptr, {{"traceparent", parent}, {"tracestate", "a=1"}});
   CAF_REQUIRE_EQUAL(runs->size(), 1u);
   CAF_CHECK(trace_of_run(0) == (trace_context{parent, "a=1"}));
-  CAF_CHECK_EQUAL(running()[0].what.trace, "4bf92f3577b34da6a3ce929d0e0e4736");
+  CAF_CHECK(running()[0].what.trace == "4bf92f3577b34da6a3ce929d0e0e4736");
   auto params = json{{"name", "run_python"},
                      {"arguments", {{"code", "1"}}},
                      {"_meta",

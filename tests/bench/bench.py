@@ -441,4 +441,5 @@ def main():
             print(json.dumps(bench.rows))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,8 +1,11 @@
-"""The examples of reverse proxies, run before a server that behaves as Bulkhead does: what clients say and get must
-pass, at once and unchanged."""
+"""The examples of reverse proxies, run before a server that tells what it was asked, and before Bulkhead: what clients
+say and get must pass, at once and unchanged."""
 
+import base64
+import hashlib
 import http.client
 import http.server
+import json
 import os
 import shutil
 import socket
@@ -12,10 +15,12 @@ import tempfile
 import threading
 import time
 import unittest
+import urllib.parse
 
 from places import text_of
 from debian_programs import program
 from host import patience, read, wait_until
+from world import World
 
 NAME = "bulkhead.example.org"
 LARGEST_BODY = (16 << 20) + (64 << 10)  # limits::line
@@ -89,14 +94,48 @@ def free_port():
         return probe.getsockname()[1]
 
 
+class Served:
+    """`bulkhead serve` with one tenant, known by the example's name."""
+
+    def __init__(self):
+        self.world = World({})
+        self.token = "bh_" + base64.urlsafe_b64encode(os.urandom(32)).decode().rstrip("=")
+        digest = hashlib.sha256(self.token.encode()).hexdigest()
+        self.world.write_config("bulkhead.toml", f'listen = "127.0.0.1:0"\nhosts = ["{NAME}"]\n[tenants.one]\n'
+                                                 f'tokens = [{{ id = "test", sha256 = "{digest}" }}]\n')
+        self.world.settle()
+        self.log = self.world.path("serve.log")
+        with open(self.log, "ab") as log:
+            self.process = self.world.start_command("serve", "--config", self.world.path("state/bulkhead.toml"),
+                                                    stdout=subprocess.PIPE, stderr=log, text=True)
+        url = self.process.stdout.readline().strip()
+        if not url:
+            raise AssertionError(f"it doesn't start: {read(self.log)}")
+        self.server_port = urllib.parse.urlsplit(url).port
+
+    def shutdown(self):
+        self.process.terminate()
+        try:
+            status = self.process.wait(patience(45))
+        finally:
+            self.process.kill()
+            self.process.wait()
+            self.process.stdout.close()
+            self.world.close()
+        if status != 0:
+            raise AssertionError(f"it ended with {status}: {read(self.log)}")
+
+
 class Proxy:
     """One proxy with its example, changed only in ports, certificate and name of the machine."""
+
+    behind = Backend
 
     @classmethod
     def setUpClass(cls):
         cls.folder = tempfile.mkdtemp(prefix="bulkhead-proxy-")
         cls.addClassCleanup(shutil.rmtree, cls.folder)
-        cls.backend = Backend()
+        cls.backend = cls.behind()
         cls.addClassCleanup(cls.backend.shutdown)
         cls.port = free_port()
         cls.certificate, cls.key = os.path.join(cls.folder, "chain.pem"), os.path.join(cls.folder, "key.pem")
@@ -143,9 +182,6 @@ class Proxy:
         return path
 
     def setUp(self):
-        self.backend.go_on.clear()
-        self.backend.gone.clear()
-        self.backend.asked.clear()
         trusting = ssl.create_default_context(cafile=self.certificate)
         raw = socket.create_connection(("127.0.0.1", self.port), timeout=patience(20))
         self.connection = http.client.HTTPConnection(NAME)
@@ -157,6 +193,16 @@ class Proxy:
         answer = self.connection.getresponse()
         return answer.status, answer.read()
 
+
+class Passing(Proxy):
+    """What passes, and how."""
+
+    def setUp(self):
+        self.backend.go_on.clear()
+        self.backend.gone.clear()
+        self.backend.asked.clear()
+        super().setUp()
+
     def test_events_come_when_they_are_written(self):
         self.connection.request("POST", "/stream", b"{}")
         answer = self.connection.getresponse()
@@ -164,6 +210,18 @@ class Proxy:
         self.assertEqual(answer.readline(), b"data: first\n")
         self.backend.go_on.set()
         self.assertIn(b"data: second\n", answer.read())
+
+    def test_no_stream_ends_before_its_time(self):
+        for _ in range(25):
+            self.backend.go_on.clear()
+            self.assertEqual(self.ask("POST", "/mcp", b"{}")[0], 200)
+            self.connection.request("POST", "/stream", b'{"padding": "' + 300 * b"x" + b'"}')
+            answer = self.connection.getresponse()
+            self.assertEqual(answer.readline(), b"data: first\n")
+            # The proxy has time to do wrong.
+            time.sleep(0.1)
+            self.backend.go_on.set()
+            self.assertIn(b"data: second\n", answer.read())
 
     def test_a_client_that_leaves_is_missed(self):
         self.connection.request("POST", "/stream", b"{}")
@@ -186,13 +244,51 @@ class Proxy:
     def test_the_largest_body_passes(self):
         self.assertEqual(self.ask("POST", "/mcp", bytes(LARGEST_BODY)), (200, str(LARGEST_BODY).encode()))
 
-    def test_metrics_are_not_for_everybody(self):
-        self.assertEqual(self.ask("GET", "/metrics")[0], 404)
-        self.assertEqual(self.backend.asked, [])
-        self.assertEqual(self.ask("GET", "/healthz"), (200, b"ok"))
+
+class Serving(Proxy):
+    """Bulkhead's clients reach it."""
+
+    behind = Served
+
+    def call(self, id, method, params, **headers):
+        body = json.dumps({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+        self.connection.request("POST", "/mcp", body, {
+            "Content-Type": "application/json", "Accept": "application/json, text/event-stream",
+            "Authorization": f"Bearer {self.backend.token}", "Origin": f"https://{NAME}", **headers})
+        return self.connection.getresponse()
+
+    def initialize(self, **headers):
+        return self.call(0, "initialize", {"protocolVersion": "2025-11-25", "capabilities": {},
+                                           "clientInfo": {"name": "test", "version": "1"}}, **headers)
+
+    def test_a_run_and_what_it_writes_meanwhile(self):
+        answer = self.initialize()
+        self.assertEqual(answer.status, 200, answer.read())
+        session = {"Mcp-Session-Id": answer.headers["Mcp-Session-Id"], "MCP-Protocol-Version": "2025-11-25"}
+        answer.read()
+        code = "import time\nprint('early', flush=True)\ntime.sleep(3)\nprint('late')"
+        answer = self.call(1, "tools/call", {"name": "run_python", "arguments": {"code": code},
+                                             "_meta": {"progressToken": "p"}}, **session)
+        self.assertEqual(answer.headers["Content-Type"], "text/event-stream")
+        messages = [json.loads(line[6:]) for line in answer if line.startswith(b"data: {")]
+        self.assertIn("result", messages[-1], messages)
+        self.assertEqual(messages[-1]["result"]["structuredContent"]["stdout"], "early\nlate\n")
+        self.assertTrue([each for each in messages[:-1] if "early" in json.dumps(each)])
+
+    def test_no_figures_are_to_be_had(self):
+        self.connection.request("GET", "/metrics", headers={"Authorization": f"Bearer {self.backend.token}"})
+        answer = self.connection.getresponse()
+        self.assertEqual(answer.status, 404, answer.read())
+
+    def test_who_is_refused_learns_it(self):
+        for headers, status in (({"Authorization": "Bearer no"}, 401), ({"Origin": "https://evil.example"}, 403)):
+            with self.subTest(headers):
+                answer = self.initialize(**headers)
+                self.assertEqual(answer.status, status, answer.read())
+                answer.read()
 
 
-class Nginx(Proxy, unittest.TestCase):
+class Nginx:
     @classmethod
     def commands(cls):
         example = cls.changed(text_of("deploy", "proxy", "nginx.conf"), {
@@ -209,6 +305,8 @@ class Nginx(Proxy, unittest.TestCase):
         command = [program("nginx", "/usr/sbin/nginx"), "-e", "stderr", "-p", cls.folder, "-c", main]
         return [*command, "-t"], command
 
+
+class NginxPassing(Nginx, Passing, unittest.TestCase):
     def test_a_larger_body_does_not_pass(self):
         try:
             self.connection.request("POST", "/mcp", bytes(LARGEST_BODY + (1 << 20)))
@@ -219,7 +317,11 @@ class Nginx(Proxy, unittest.TestCase):
         self.assertEqual(self.backend.asked, [])
 
 
-class Caddy(Proxy, unittest.TestCase):
+class NginxServing(Nginx, Serving, unittest.TestCase):
+    pass
+
+
+class Caddy:
     @classmethod
     def commands(cls):
         example = cls.changed(text_of("deploy", "proxy", "Caddyfile"), {
@@ -229,3 +331,11 @@ class Caddy(Proxy, unittest.TestCase):
         caddy = program("caddy", "/usr/bin/caddy")
         options = ["--config", example, "--adapter", "caddyfile"]
         return [caddy, "validate", *options], [caddy, "run", *options]
+
+
+class CaddyPassing(Caddy, Passing, unittest.TestCase):
+    pass
+
+
+class CaddyServing(Caddy, Serving, unittest.TestCase):
+    pass

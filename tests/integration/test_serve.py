@@ -62,8 +62,12 @@ class ServeTest(unittest.TestCase):
 
     def give_server(self, tenant, name, entry):
         """A file of the tenant's own, as whoever runs the server writes it."""
-        path = f"tenants/{tenant}/servers.json"
-        self.world.write_config(path, {"mcpServers": {name: entry}})
+        self.write_private(f"tenants/{tenant}/servers.json", {"mcpServers": {name: entry}})
+
+    def write_private(self, path, content):
+        """A file of the state folder that is a tenant's."""
+        tenant = path.split("/")[1]
+        self.world.write_config(path, content)
         owner = os.stat(self.server.state_of(tenant))
         os.chown(f"{self.world.state}/{path}", owner.st_uid, owner.st_gid)
         os.chmod(f"{self.world.state}/{path}", 0o600)

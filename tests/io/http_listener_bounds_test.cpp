@@ -58,6 +58,69 @@ TEST_F(http_listener_bounds, bodies_are_charged_as_they_come_and_refused_when_th
   EXPECT_EQ(request(0).request.body.size(), 1'000'000);
 }
 
+http_rules with_two_holders() {
+  http_rules rules;
+  rules.holder = [](std::string_view token) -> std::optional<std::string> {
+    return token == "of-ann" || token == "of-bob" ? std::optional{std::string{token.substr(3)}}
+                                                  : std::nullopt;
+  };
+  return rules;
+}
+
+std::string of(std::string_view name, std::string_view body = "{}") {
+  return request_with(body, fmt::format("Authorization: Bearer of-{}\r\n", name));
+}
+
+TEST_F(http_listener_bounds, one_principal_keeps_only_so_many_connections_busy) {
+  io::http_bounds bounds;
+  bounds.connections_per_principal = 2;
+  open(bounds, with_two_holders());
+  raw_client coming{listener->port()};
+  coming.send(fmt::format("{}Authorization: Bearer of-bob\r\nContent-Length: 9\r\n\r\n{{", head));
+  raw_client streaming{listener->port()};
+  streaming.send(of("bob"));
+  request(0).reply->begin({200, {{"Content-Type", "text/event-stream"}}, {}});
+  streaming.read_until("event-stream");
+  auto answer = refusal_of(of("bob"));
+  EXPECT_TRUE(has_status(answer, 429)) << answer;
+  EXPECT_NE(answer.find("Retry-After: 1"), std::string::npos) << answer;
+  raw_client other{listener->port()};
+  other.send(of("ann"));
+  EXPECT_EQ(request(1).request.principal, "ann");
+  request(1).reply->answer(answer_with("hers"));
+  EXPECT_TRUE(has_status(other.read_until("hers"), 200));
+  // What is over counts no more, whether its connection is kept or not.
+  request(0).reply->end();
+  streaming.read_until("0\r\n\r\n");
+  raw_client next{listener->port()};
+  next.send(of("bob"));
+  EXPECT_EQ(request(2).request.principal, "bob");
+  coming.close();
+  for (int i = 0; came.get().size() < 4 && i < 1000; ++i) {
+    raw_client again{listener->port()};
+    again.send(of("bob"));
+    eventually([&] { return came.get().size() > 3 || has_status(again.read_until("\r\n"), 429); });
+  }
+  EXPECT_EQ(request(3).request.principal, "bob");
+}
+
+TEST_F(http_listener_bounds, a_principal_s_bodies_and_answers_are_charged_to_its_own_budget) {
+  auto own = std::make_shared<memory_budget>(100'000, 0, budget);
+  options.budget_of = [own](const std::string& name) { return name == "bob" ? own : nullptr; };
+  open({}, with_two_holders());
+  auto answer = refusal_of(of("bob", std::string(100'001, 'x')));
+  EXPECT_TRUE(has_status(answer, 503)) << answer;
+  raw_client hers{listener->port()};
+  hers.send(of("ann", std::string(100'001, 'x')));
+  EXPECT_EQ(request(0).request.body.size(), 100'001);
+  raw_client his{listener->port()};
+  his.send(of("bob"));
+  request(1).reply->answer(answer_with(std::string(100'001, 'y')));
+  EXPECT_TRUE(has_status(his.read_until("try again later"), 503));
+  request(0).reply->answer(answer_with(std::string(100'001, 'y') + "!"));
+  EXPECT_TRUE(has_status(hers.read_until("!"), 200));
+}
+
 TEST_F(http_listener_bounds, the_reserve_is_not_for_bodies) {
   budget = std::make_shared<memory_budget>(2 * mebibyte, mebibyte);
   open();

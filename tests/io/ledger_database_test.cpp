@@ -146,6 +146,49 @@ TEST_F(ledger_database_test, finds_what_is_asked_for) {
   EXPECT_EQ(ids({.calls = true, .run = "ab", .outcome = "denied"}), "delete_repo ");
 }
 
+TEST_F(ledger_database_test, texts_are_found_whatever_their_case_and_only_as_they_are) {
+  auto database = open();
+  std::vector<ledger_run> runs = {run_at(1, "a"), run_at(2, "b"), run_at(3, "c")};
+  runs[0].client = "Claude Code";
+  runs[1].code.text = "print('100%')";
+  runs[2].servers = {"files"};
+  runs[2].error = "ValueError";
+  auto call = call_at(4, "c", "files", "read_file");
+  call.arguments.text = R"({"path":"/a_b"})";
+  ASSERT_TRUE(database.store(runs, {call}));
+  auto found = [&](ledger_query query) {
+    std::string result;
+    auto page = database.read(std::move(query));
+    EXPECT_TRUE(page);
+    for (const auto& each : page->runs) {
+      result += each.run;
+    }
+    return result + std::string(page->calls.size(), '+');
+  };
+  EXPECT_EQ(found({.text = "claude"}), "a");
+  EXPECT_EQ(found({.text = "100%"}), "b");
+  EXPECT_EQ(found({.text = "1_0"}), "");
+  EXPECT_EQ(found({.text = "valueerror"}), "c");
+  EXPECT_EQ(found({.text = "FILES"}), "c");
+  EXPECT_EQ(found({.calls = true, .text = "a_b"}), "+");
+  EXPECT_EQ(found({.calls = true, .text = "READ_file"}), "+");
+  EXPECT_EQ(found({.calls = true, .text = "x"}), "");
+}
+
+TEST_F(ledger_database_test, pages_of_one_moment_hold_together) {
+  auto database = open();
+  ASSERT_TRUE(database.store({run_at(1, "a"), run_at(2, "b"), run_at(2, "c")}, {}));
+  auto first = database.read({.limit = 2, .until = 2});
+  ASSERT_TRUE(database.store({run_at(3, "d")}, {}));
+  auto second = database.read({.limit = 2, .until = 2, .skip = 2});
+  ASSERT_EQ(first->runs.size(), 2U);
+  EXPECT_TRUE(first->more);
+  ASSERT_EQ(second->runs.size(), 1U);
+  EXPECT_EQ(second->runs[0].run, "a");
+  EXPECT_FALSE(second->more);
+  EXPECT_EQ(database.read({.until = 1})->runs.size(), 1U);
+}
+
 TEST_F(ledger_database_test, the_first_word_on_a_run_holds) {
   auto database = open();
   auto late = run_at(2, "a");

@@ -44,5 +44,17 @@ TEST(base64, encodes_what_it_decodes) {
   }
 }
 
+TEST(base64, safe_in_urls) {
+  EXPECT_EQ(encode_base64url("\xfb\xff\xfe"), "-__-");
+  EXPECT_EQ(encode_base64url("a"), "YQ");
+  EXPECT_EQ(encode_base64url(""), "");
+  for (const auto* text : {"", "a", "ab", "abc", "\xfb\xff\xfe?"}) {
+    EXPECT_EQ(decode_base64url(encode_base64url(text)), text);
+  }
+  for (const auto* text : {"Y", "YQ==", "+_8", "-/8", "YR", "YQ YQ", "ä"}) {
+    EXPECT_FALSE(decode_base64url(text)) << text;
+  }
+}
+
 } // namespace
 } // namespace bulkhead

@@ -41,6 +41,7 @@ python_sessions_actor::behavior_type recording_sessions(python_sessions_actor::p
             const sandbox_actor& sandbox) {
         log->released.push_back({handle, lease, sandbox != nullptr});
       },
+      [](status_atom) { return std::vector<session_status>{}; },
   };
 }
 
