@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <filesystem>
@@ -172,6 +173,7 @@ expected<void> http_server::listen() {
   options.adopted = link_.socket();
   options.bounds.connections = config_.connections.most;
   options.bounds.connections_per_address = config_.connections.per_address;
+  options.bounds.connections_per_principal = std::max<std::size_t>(1, config_.connections.most / 4);
   options.bounds.counts_loopback = config_.connections.count_loopback;
   options.tls = config_.tls;
   options.rules.hosts = accepted_hosts(config_);
