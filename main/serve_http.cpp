@@ -253,6 +253,9 @@ std::vector<std::string> http_server::files_that_count() const {
 /// A file that can't be used changes nothing.
 void http_server::reload() {
   auto next = read();
+  if (next && !line_.listen.empty()) {
+    next->listen = config_.listen;
+  }
   if (!next) {
     for (const auto& problem : next.error()) {
       process_.log()->error("the configuration stays as it was: {}", problem.message);

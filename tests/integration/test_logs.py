@@ -4,7 +4,7 @@ import json
 import unittest
 
 from host import read
-from http_server import HttpServer
+from http_server import HttpServer, TenantServer
 from world import World
 
 PARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
@@ -19,7 +19,7 @@ def served(**variables):
     try:
         params = {"name": "run_python", "arguments": {"code": CODE, "servers": ["rec"]}}
         answer = server.ask_modern("first", "tools/call", params, headers={"traceparent": PARENT})
-        assert answer.json()["result"]["structuredContent"]["status"] == "success"
+        assert answer.result()["structuredContent"]["status"] == "success"
         session = server.open_session()
         assert session.run("raise SystemExit(3)", id="second").result()["isError"]
         # Wrong and repeated tokens, and others in unlikely places.
@@ -70,3 +70,24 @@ class TextLogs(unittest.TestCase):
         self.assertNotIn(token, log)
         self.assertRegex(log, r"(?m)^\S+ bulkhead info run [0-9a-f]{32} begins.*, trace " + TRACE)
         self.assertRegex(log, r"(?m)^\S+ bulkhead info run [0-9a-f]{32} ended: success after \d+ ms$")
+
+
+class TenantLogs(unittest.TestCase):
+    def test_each_line_about_a_tenant_says_which(self):
+        world = World({}, MCP_BRIDGE_LOG_FORMAT="json")
+        try:
+            server = TenantServer(world, {"ann": "", "bob": ""})
+            for name in ("ann", "bob"):
+                answer = server.of(name).run_modern("print(1)", id=f"of {name}")
+                self.assertEqual(answer.result()["structuredContent"]["stdout"], "1\n")
+            self.assertEqual(server.stop(), 0)
+            for instance in server.instances:
+                world.assert_clean(instance, alive=False)
+            lines = [json.loads(line) for line in server.log_text().splitlines()]
+            ended = [line for line in lines if " ended: " in line["message"]]
+            self.assertEqual([line["tenant"] for line in ended], ["ann", "bob"])
+            self.assertTrue(any("tenant" not in line for line in lines), "some are about the whole process")
+            for token in server.tokens.values():
+                self.assertNotIn(token, server.log_text())
+        finally:
+            world.close()
