@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <filesystem>
@@ -170,6 +171,10 @@ expected<void> http_server::listen() {
   options.address = config_.listen.host;
   options.port = config_.listen.port;
   options.adopted = link_.socket();
+  options.bounds.connections = config_.connections.most;
+  options.bounds.connections_per_address = config_.connections.per_address;
+  options.bounds.connections_per_principal = std::max<std::size_t>(1, config_.connections.most / 4);
+  options.bounds.counts_loopback = config_.connections.count_loopback;
   options.tls = config_.tls;
   options.rules.hosts = accepted_hosts(config_);
   options.rules.authenticate = gate_.check();

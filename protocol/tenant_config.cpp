@@ -154,6 +154,7 @@ serve_change compare(const serve_config& before, const serve_config& after) {
     }
   };
   note(result.restart, "listen", before.listen != after.listen);
+  note(result.restart, "connections", before.connections != after.connections);
   // A listener either speaks TLS or doesn't; which certificate it shows may change.
   note(result.restart, "tls", before.tls.has_value() != after.tls.has_value());
   note(result.at_once, "tls", before.tls && after.tls && *before.tls != *after.tls);

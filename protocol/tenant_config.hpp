@@ -67,11 +67,21 @@ struct listen_address {
   friend bool operator==(const listen_address&, const listen_address&) = default;
 };
 
+/// How many connections clients may have open.
+struct connection_limits {
+  std::uint32_t most = 512;
+  std::uint32_t per_address = 256; ///< of one client's address or, of IPv6, network
+  bool count_loopback = false;     ///< holds addresses of this machine, e.g. a proxy's, to it, too
+
+  friend bool operator==(const connection_limits&, const connection_limits&) = default;
+};
+
 /// What `bulkhead.toml` says.
 struct serve_config {
   listen_address listen;
   std::vector<std::string> hosts; ///< further names of this server, lower case, IPv6 in brackets
   std::optional<tls_files> tls;
+  connection_limits connections;
   std::uint32_t concurrent_runs = 8;              ///< of all tenants together
   std::uint32_t queue = limits{}.admission_queue; ///< runs of a tenant that wait
   std::optional<oauth_resource> oauth;            ///< whose access tokens are believed, too

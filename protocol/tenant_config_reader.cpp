@@ -151,6 +151,13 @@ void config_reader::read(const toml::table& root) {
   if (const auto* table = from.take_table("tls")) {
     read_tls(*table);
   }
+  if (const auto* table = from.take_table("connections")) {
+    toml_fields connections{*table, "connections", findings};
+    connections.take("most", result.connections.most, count_value(1, 100'000));
+    connections.take("per_address", result.connections.per_address, count_value(1, 100'000));
+    connections.take("count_loopback", result.connections.count_loopback, truth_value());
+    connections.finish();
+  }
   if (const auto* table = from.take_table("admission")) {
     toml_fields admission{*table, "admission", findings};
     admission.take("queue", result.queue, count_value(1, 100'000));

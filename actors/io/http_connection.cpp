@@ -196,7 +196,8 @@ void http_connection::close() {
   stream_->close();
   timer_.cancel();
   write_timer_.cancel();
-  pieces_.clear();
+  // What is being written is looked at until that has ended.
+  pieces_.erase(pieces_.begin() + (writing_ ? 1 : 0), pieces_.end());
   body_share_.release();
   place_ = nullptr;
   tell_gone();

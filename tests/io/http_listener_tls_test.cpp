@@ -60,6 +60,50 @@ TEST_F(http_listener_tls, much_goes_through_it_in_both_directions) {
   EXPECT_TRUE(answer.ends_with("\r\n\r\n" + much + "!"));
 }
 
+TEST_F(http_listener_tls, a_client_that_sends_too_much_gets_to_read_why) {
+  io::http_bounds bounds;
+  bounds.body = 100'000;
+  open(bounds);
+  tls_client client{listener->port(), first.certificate};
+  EXPECT_TRUE(client.send(request_with(std::string(150'000, 'x'))));
+  auto said = client.read_all();
+  EXPECT_TRUE(has_status(said, 413)) << said;
+  EXPECT_EQ(answers_in(said), 1) << said;
+  EXPECT_TRUE(client.ended_well());
+}
+
+TEST_F(http_listener_tls, keys_may_change_within_it) {
+  open();
+  tls_client client{listener->port(), first.certificate};
+  const std::string much(2 * mebibyte, 'x');
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_TRUE(client.update_keys());
+    client.send(request_with("{}"));
+    request(i).reply->answer(answer_with(much + "!"));
+    // While it is written.
+    EXPECT_TRUE(client.update_keys());
+    EXPECT_TRUE(client.read_until("!").ends_with("\r\n\r\n" + much + "!"));
+    client.take();
+  }
+}
+
+TEST_F(http_listener_tls, whoever_leaves_while_keys_change_and_much_is_written_leaves_nothing) {
+  open();
+  for (std::size_t i = 0; i < 5; ++i) {
+    auto client = std::make_unique<tls_client>(listener->port(), first.certificate);
+    client->send(request_with("{}"));
+    auto one = request(i);
+    one.reply->begin({200, {}, {}});
+    one.reply->write(std::string(3 * mebibyte, 'x'));
+    client->read_until("xxx");
+    EXPECT_TRUE(client->update_keys());
+    client.reset();
+    EXPECT_TRUE(eventually([&] { return one.reply->gone(); }));
+  }
+  EXPECT_TRUE(eventually([&] { return budget->used() == 0; }));
+  expect_tls_service();
+}
+
 TEST_F(http_listener_tls, pipelined_requests_are_answered_in_order) {
   open();
   tls_client client{listener->port(), first.certificate};

@@ -106,6 +106,13 @@ public:
   /// Did the other say that it ends, as opposed to a connection that was cut?
   bool ended_well() const { return ended_ == SSL_ERROR_ZERO_RETURN; }
 
+  /// Changes the keys (TLS 1.3), and has the other change its own, which it says with its next
+  /// word.
+  bool update_keys() {
+    return SSL_key_update(tls_.get(), SSL_KEY_UPDATE_REQUESTED) == 1 &&
+           SSL_do_handshake(tls_.get()) == 1;
+  }
+
   /// Says farewell.
   void close() { SSL_shutdown(tls_.get()); }
 

@@ -68,6 +68,11 @@ concurrent_runs = 12
 certificate = "tls/cert.pem"
 key = "/etc/ssl/private/key.pem"
 
+[connections]
+most = 100
+per_address = 10
+count_loopback = true
+
 [admission]
 queue = 100
 
@@ -113,6 +118,7 @@ TEST(tenant_config, all_of_it) {
   EXPECT_EQ(config->concurrent_runs, 12U);
   EXPECT_EQ(config->tls->certificate, "/etc/bulkhead/tls/cert.pem");
   EXPECT_EQ(config->tls->key, "/etc/ssl/private/key.pem");
+  EXPECT_EQ(config->connections, (connection_limits{100, 10, true}));
   EXPECT_EQ(config->queue, 100U);
   EXPECT_TRUE(has_ui(*config));
   ASSERT_EQ(config->tenants.size(), 2U);
@@ -177,6 +183,7 @@ TEST(tenant_config, values_of_the_process) {
   }
   EXPECT_EQ(refusal("[tls]\ncertificate = \"a.pem\""),
             "1: tls.certificate and tls.key belong together: name both files");
+  EXPECT_TRUE(refusal("[connections]\nmost = 0").starts_with("2: connections.most = 0"));
   EXPECT_TRUE(refusal("[admission]\nqueue = 0").starts_with("2: admission.queue = 0"));
   EXPECT_TRUE(refusal("[ui]\nenabled = \"maybe\"").starts_with("2: ui.enabled = \"maybe\""));
   EXPECT_TRUE(refusal("ui = true").starts_with("1: ui must be a table: write [ui]"));
@@ -343,6 +350,7 @@ TEST(tenant_config, what_a_change_needs) {
   EXPECT_TRUE(compare(*before, *before).none());
   auto after = *before;
   after.listen.port = 444;
+  after.connections.most = 1;
   after.tls->key = "/other";
   after.concurrent_runs = 1;
   after.queue = 1;
@@ -353,7 +361,7 @@ TEST(tenant_config, what_a_change_needs) {
   after.tenants[1].limits.pids = 17;
   std::swap(after.tenants[0], after.tenants[1]);
   auto change = compare(*before, after);
-  EXPECT_EQ(change.restart, (texts{"listen", "hosts"}));
+  EXPECT_EQ(change.restart, (texts{"listen", "connections", "hosts"}));
   EXPECT_EQ(change.at_once,
             (texts{"tls", "concurrent_runs", "admission.queue", "ui.enabled"}));
   EXPECT_EQ(change.added, texts{"c"});
