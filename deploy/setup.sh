@@ -7,7 +7,7 @@
 #           rootless as that account.
 # As a user: containers run rootless as yourself; sudo is asked for only when packages or sub-uids are missing.
 # --run-only leaves out what only building needs, and the build: for machines that get the program from elsewhere.
-# --tests adds what deploy/test.sh needs: clang-format, clang-tidy, runsc, test suites, and Node where there is none.
+# --tests adds what deploy/test.sh needs: clang and its tools, runsc, test suites, and Node where there is none.
 set -euo pipefail
 
 repo=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -91,9 +91,10 @@ install_packages() {
   local wanted=$runtime_packages missing=() p
   [ -n "$run_only" ] || wanted="$build_packages $wanted"
   if [ -n "$with_tests" ]; then
-    # The last two of the first line are the JSON Schema test suite: of draft 7, and of 2020-12 too.
-    wanted="$wanted clang-format clang-tidy runsc json-schema-test-suite libtest-json-schema-acceptance-perl
-      systemd openssl"
+    # The JSON Schema test suite is in two packages: of draft 7, and of 2020-12 too.
+    # clang comes with clang-tidy anyway; libclang-rt-dev, with what it needs 7 MB to fetch, has libFuzzer and the sanitizers.
+    wanted="$wanted clang-format clang-tidy clang libclang-rt-dev runsc json-schema-test-suite
+      libtest-json-schema-acceptance-perl systemd openssl"
     # The browser in which the web page is looked at.
     wanted="$wanted chromium"
     # Node comes from elsewhere on many machines, and then npm with it.

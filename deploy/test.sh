@@ -3,7 +3,8 @@
 #
 #   deploy/test.sh [--long] [--build-dir DIR]
 #
-# --long adds clang-tidy and lets the integration tests run their long forms (BULKHEAD_TEST_LONG=1).
+# --long adds clang-tidy, fuzzes the parsers (each for BULKHEAD_FUZZ_SECONDS, 60 by default) and lets the integration
+# tests run their long forms (BULKHEAD_TEST_LONG=1).
 # A suite that can't run, or runs nothing, counts as one failure. Logs: BUILD-DIR/test-logs/.
 set -uo pipefail
 
@@ -14,7 +15,7 @@ while [ $# -gt 0 ]; do
   case $1 in
     --long) long=1; shift ;;
     --build-dir) build=${2:?--build-dir needs a folder}; shift 2 ;;
-    -h|--help) sed -n '2,7s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
+    -h|--help) sed -n '2,8s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
     *) printf 'test: unknown argument %s (see --help)\n' "$1" >&2; exit 2 ;;
   esac
 done
@@ -124,7 +125,8 @@ format_check() {
 
 tidy_check() {
   local files
-  files=$(sources | grep '\.cpp$')
+  # What only clang builds isn't among the build's commands.
+  files=$(sources | grep '\.cpp$' | grep -v '/fuzz_main\.cpp$')
   # shellcheck disable=SC2016
   printf '%s\n' "$files" | xargs -P "$(nproc)" -I{} sh -c \
     'if clang-tidy -quiet -warnings-as-errors="*" -p "$1" "$2" >"$3/tidy.$$" 2>&1; then echo ok; else cat "$3/tidy.$$"; echo "bad $2"; fi; rm -f "$3/tidy.$$"' \
@@ -170,7 +172,12 @@ if check sanitizer-build 2400 bash -c build_sanitized; then
   suite unit-sanitized 1500 env ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1 bash -c 'unit_tests "$sanitized"'
 fi
 suite format 120 bash -c format_check
-[ -z "$long" ] || suite clang-tidy 3600 bash -c tidy_check
+if [ -n "$long" ]; then
+  suite clang-tidy 3600 bash -c tidy_check
+  # The time is for the build, above all.
+  fuzz_seconds=${BULKHEAD_FUZZ_SECONDS:-60}
+  suite fuzz $((3600 + 20 * fuzz_seconds)) "$repo/tests/fuzz/run.sh" --seconds "$fuzz_seconds" --build-dir "$build-fuzz"
+fi
 
 printf '\n' >&2
 printf '%s\n' "${summary[@]}" >&2

@@ -2,10 +2,9 @@
 #include <string>
 
 #include <fmt/format.h>
-#define TOML_HEADER_ONLY 1
-#include <toml++/toml.h>
 
 #include "protocol/config_text.hpp"
+#include "protocol/toml_library.hpp"
 
 namespace bulkhead {
 

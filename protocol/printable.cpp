@@ -34,6 +34,9 @@ unsafe_character find_unsafe(std::string_view text) {
   if (byte(0) == 0xC2 && byte(1) >= 0x80 && byte(1) < 0xA0) {
     return {byte(1), 2};
   }
+  if (byte(0) == 0xD8 && byte(1) == 0x9C) {
+    return {0x061C, 2};
+  }
   if (byte(0) == 0xE2 && (byte(1) & 0xC0) == 0x80 && (byte(2) & 0xC0) == 0x80) {
     auto code = 0x2000U | ((byte(1) & 0x3F) << 6) | (byte(2) & 0x3F);
     return {code, misleads(code) ? 3U : 0U};

@@ -6,6 +6,7 @@
 #include "protocol/ascii.hpp"
 #include "protocol/masked_arguments.hpp"
 #include "protocol/server_entry_reader.hpp"
+#include "protocol/web_url.hpp"
 
 namespace bulkhead {
 
@@ -66,13 +67,11 @@ void server_entry_reader::read_address(server_entry& target) {
       continue;
     }
     auto url = expanded(key, *value);
-    auto scheme = lower_case(url.substr(0, url.find("://")));
-    bool usable =
-        (scheme == "http" || scheme == "https") && url.size() > scheme.size() + 3 &&
-        std::none_of(url.begin(), url.end(), [](char c) { return is_control(c) || c == ' '; });
-    if (!usable) {
-      refuse(fmt::format("{} must be an address that begins with http:// or https://, without "
-                         "spaces",
+    // Its own words would show the text, in which variables are expanded.
+    if (!read_web_url(url, key)) {
+      refuse(fmt::format("{} must be an address that begins with http:// or https://, with a host "
+                         "and without spaces, other characters that no URL may hold, or a user "
+                         "name (credentials go into headers)",
                          key));
       return;
     }

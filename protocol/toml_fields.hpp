@@ -7,11 +7,10 @@
 #include <vector>
 
 #include <fmt/format.h>
-#define TOML_HEADER_ONLY 1
-#include <toml++/toml.h>
 
 #include "protocol/error.hpp"
 #include "protocol/setting_values.hpp"
+#include "protocol/toml_library.hpp"
 
 namespace bulkhead {
 

@@ -89,6 +89,14 @@ tl::unexpected<error> bad_url(std::string_view what, std::string_view text, std:
       fmt::format("{} \"{}\" {}", what, printable(shortened(std::string{text}, shown_url)), why));
 }
 
+/// Is the host written with percent signs? What they stand for may be another host's name, or an
+/// address, to whoever reads the URL next. An IPv6 zone (RFC 6874) is no part of the name.
+bool hides_host(std::string_view url) {
+  auto authority = url.substr(url.find("//") + 2);
+  authority = authority.substr(0, authority.find_first_of("/?#"));
+  return !authority.starts_with('[') && authority.find('%') != std::string_view::npos;
+}
+
 int hex_digit(char c) {
   if (c >= '0' && c <= '9') {
     return c - '0';
@@ -170,6 +178,9 @@ expected<web_url> read_web_url(std::string_view text, std::string_view what) {
   }
   if (!std::all_of(text.begin(), text.end(), is_url_byte)) {
     return bad_url(what, text, "holds a character that no URL may hold");
+  }
+  if (hides_host(text)) {
+    return bad_url(what, text, "holds a percent sign in its host; write the host's name as it is");
   }
   std::unique_ptr<CURLU, url_deleter> url{curl_url()};
   if (!url || curl_url_set(url.get(), CURLUPART_URL, std::string{text}.c_str(),

@@ -37,7 +37,8 @@ struct web_url {
 inline constexpr std::size_t longest_url = 8192;
 
 /// Reads an absolute URL. `what` names it in errors. Errors: invalid_argument for one that is too
-/// long, isn't http or https, has no host, a user name, or a character that no URL may hold.
+/// long, isn't http or https, has no host or one with percent signs, a user name, or a character
+/// that no URL may hold.
 /// A fragment is dropped.
 expected<web_url> read_web_url(std::string_view text, std::string_view what);
 

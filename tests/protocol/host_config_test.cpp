@@ -493,6 +493,7 @@ TEST(host_config, a_broken_file_is_one_error_with_its_place) {
       {mcp_host::cursor, "{\n \"mcpServers\": {s3cret-value}}", "line 2, column 17: "},
       {mcp_host::codex, "[mcp_servers.a]\ncommand = s3cret-value\n", "line 2, column "},
       {mcp_host::codex, "a = 1\na = 's3cret-value'\n", "line 2, column "},
+      {mcp_host::codex, "[/a]\n", "line 1, column "},
       {mcp_host::goose, "extensions:\n  a: {s3cret-value\nb: ]", "line "},
       {mcp_host::goose, "a: &a [*a]", "line "},
       {mcp_host::goose, "- a", "must hold a YAML mapping"},

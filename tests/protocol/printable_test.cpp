@@ -14,6 +14,7 @@ TEST(printable, what_drives_a_terminal_is_written_out) {
   EXPECT_EQ(printable("\xC2\x9B\x32J"), "\\u009b2J");
   EXPECT_EQ(printable("\u202Ea\u2066\u2069\u200E\u200F\u202A"),
             "\\u202ea\\u2066\\u2069\\u200e\\u200f\\u202a");
+  EXPECT_EQ(printable("a\u061Cb\u061B\u0627"), "a\\u061cb\u061B\u0627");
   EXPECT_EQ(printable("\u2028\u2029\u200B\u2060\u2064"), "\\u2028\\u2029\\u200b\\u2060\\u2064");
 }
 

@@ -146,7 +146,7 @@ TEST(server_config, reads_servers_with_an_address) {
           "headers": {"Authorization": "Bearer ${TOKEN}", "X-None": "${NOPE-}"}, "callTimeout": 5},
     "b": {"type": "sse", "url": "http://127.0.0.1:1/sse", "command": "unused"},
     "c": {"serverUrl": "https://c"}, "d": {"httpUrl": "https://d"},
-    "e": {"type": "streamable-http", "url": "HTTPS://user:pw@e/"}}})");
+    "e": {"type": "streamable-http", "url": "HTTPS://e/%2f?a=%41"}}})");
   EXPECT_TRUE(result.problems.empty());
   ASSERT_EQ(result.servers.size(), 5U);
   const auto& a = result.servers[0];
@@ -160,14 +160,18 @@ TEST(server_config, reads_servers_with_an_address) {
   EXPECT_EQ(result.servers[1].command, "");
   EXPECT_EQ(result.servers[2].url, "https://c");
   EXPECT_EQ(result.servers[3].url, "https://d");
-  EXPECT_EQ(result.servers[4].shown_url, "HTTPS://user:***@e/");
+  EXPECT_EQ(result.servers[4].shown_url, "HTTPS://e/%2f?a=%41");
 }
 
 TEST(server_config, refuses_unusable_addresses) {
   for (auto url :
-       {"ftp://x", "http://", "x.example", "https://a b", "https://x\\u000d\\u000ay", ""}) {
-    EXPECT_EQ(problem_of(std::string(R"({"type":"http","url":")") + url + "\"}"),
-              "url must be an address that begins with http:// or https://, without spaces")
+       {"ftp://x", "http://", "x.example", "https://a b", "https://x\\u000d\\u000ay", "",
+        "https://user:s3cret@x/", "https://x/\\u00e4", "https://%6cocalhost/", "http://x:0/"}) {
+    EXPECT_EQ(
+        problem_of(std::string(R"({"type":"http","url":")") + url + "\"}"),
+        "url must be an address that begins with http:// or https://, with a host and without "
+        "spaces, other characters that no URL may hold, or a user name (credentials go into "
+        "headers)")
         << url;
   }
   EXPECT_EQ(problem_of(R"({"type":"http","command":"x"})"),

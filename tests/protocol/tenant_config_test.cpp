@@ -379,6 +379,10 @@ TEST(tenant_config, what_a_change_needs) {
 
 TEST(tenant_config, files_that_are_none) {
   EXPECT_EQ(refusal("a = \n"), "1: this is no valid TOML (column 5)");
+  // The library asserts of these what it refuses.
+  for (auto text : {"[/a]\n", "[[/a]]\n", "[tenants./a]\n", "a = {/b = 1}\n", "[\"a\n"}) {
+    EXPECT_TRUE(refusal(text).starts_with("1: this is no valid TOML")) << text;
+  }
   auto large = read(std::string(largest_serve_config + 1, '#'));
   ASSERT_FALSE(large);
   EXPECT_EQ(large.error().front().code, errc::too_large);

@@ -33,11 +33,13 @@ TEST(web_url, refuses_what_is_none) {
   for (auto text : {"", "example.com", "ftp://example.com/", "file:///etc/passwd", "javascript:x",
                     "https:/a.example/", "https://", "https://user@a.example/",
                     "https://user:word@a.example/", "https://a.example/\n", "https://a b/",
-                    "https://a.example/\"x", "https://a.example:99999/", "https://a.example:0/"}) {
+                    "https://a.example/\"x", "https://a.example:99999/", "https://a.example:0/",
+                    "http://%A4a.example/", "http://0x7f%2e1/", "http://a%2fb.example/"}) {
     auto result = read_web_url(text, "a URL");
     EXPECT_FALSE(result) << text;
     EXPECT_EQ(result.error().code, errc::invalid_argument);
   }
+  EXPECT_TRUE(read_web_url("https://a.example/%2f?%41", "a URL"));
   EXPECT_FALSE(read_web_url("https://a.example/" + std::string(longest_url, 'x'), "a URL"));
 }
 
