@@ -6,6 +6,7 @@ import http.server
 import json
 import os
 import subprocess
+import tempfile
 import threading
 import time
 import unittest
@@ -29,7 +30,9 @@ class Key:
 
     def __init__(self, folder, id):
         self.id = id
-        self.path = os.path.join(folder, f"key-{id}.pem")
+        # Another may have the same id.
+        descriptor, self.path = tempfile.mkstemp(prefix="key-", dir=folder)
+        os.close(descriptor)
         self.openssl("genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048", "-out", self.path)
 
     @staticmethod
