@@ -2,6 +2,7 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
@@ -216,7 +217,10 @@ run_quota tenants::quota_of(const std::string& name) const {
     return {0, 0, {}};
   }
   const auto& limits = found->second.what.limits;
-  run_quota quota{limits.concurrent_runs, queue_, {}, limits.cpus.value_or(1.0)};
+  // One with all the places would keep another's run waiting until the next of its own ends.
+  std::size_t for_others = served_.size() > 1 && concurrent_runs_ > 1 ? 1 : 0;
+  auto runs = std::min<std::size_t>(limits.concurrent_runs, concurrent_runs_ - for_others);
+  run_quota quota{runs, queue_, {}, limits.cpus.value_or(1.0)};
   if (limits.cpu_seconds_per_day) {
     quota.day = static_cast<double>(*limits.cpu_seconds_per_day);
   }

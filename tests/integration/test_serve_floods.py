@@ -132,7 +132,7 @@ class Connections(FloodTest):
         self.assert_both_served_after()
 
     def test_runs_whose_answers_nobody_waits_for(self):
-        """Each holds a connection until it has run; all but a few are refused at once."""
+        """Each would hold a connection until it has run; all but a few are refused at once."""
         body = modern("tools/call", {"name": "run_python", "arguments": {"code": "import time; time.sleep(100)"}})
         for _ in range(300):
             self.connect(head(self.bob.token, len(body), "tools/call", **{"Mcp-Name": "run_python"}) + body)
@@ -279,4 +279,20 @@ class Runs(FloodTest):
         self.assert_ann_served()
         self.let_go()
         wait_until(lambda: not self.guests(), 60, "the flood is over")
+        self.assert_both_served_after()
+
+
+class Places(FloodTest):
+    MORE = "concurrent_runs = 3\n"
+
+    def test_one_place_is_left_to_others(self):
+        """However many runs one has waiting, another's needn't wait for any of them to end."""
+        self.open = [self.bob.run_modern("import time; time.sleep(100)", id=number, meta={"progressToken": number})
+                     for number in range(8)]
+        wait_until(lambda: len(self.guests()) == 2, 60, "two of them run")
+        going = set(self.guests())
+        self.assert_ann_served()
+        self.assertEqual(going - set(self.guests()), set(), "none of them has ended for that")
+        self.let_go()
+        wait_until(lambda: not self.guests(), 60, "what nobody waits for is ended")
         self.assert_both_served_after()
