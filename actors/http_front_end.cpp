@@ -24,8 +24,11 @@ scan_limits message_limits(const limits& bounds) {
 }
 
 outgoing_answer not_served(std::string_view id) {
-  return refusal(403, rpc_code::invalid_request,
-                 "whoever has this token isn't served here any more", id);
+  return refusal(
+      403, rpc_code::invalid_request,
+      "the tenant of this token isn't served here now; whoever runs the server finds out why "
+      "in its log",
+      id);
 }
 
 } // namespace

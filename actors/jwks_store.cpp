@@ -76,6 +76,7 @@ void jwks_store_state::fetch(const std::string& issuer, bool begun) {
     return;
   }
   source->second.jwks_uri = configured->jwks_uri;
+  source->second.asked = configured;
   source->second.urls.clear();
   if (source->second.jwks_uri.empty()) {
     if (auto url = read_secure_url(issuer, "the issuer", true)) {
@@ -143,6 +144,13 @@ void jwks_store_state::get(const std::string& issuer, const std::string& url,
 }
 
 void jwks_store_state::take_keys(const std::string& issuer, const http_response& answer) {
+  auto asked = sources.find(issuer);
+  if (asked == sources.end() || definition(issuer) != asked->second.asked) {
+    // It is defined otherwise since: these keys may come from where no keys are believed any more.
+    ring->end(issuer);
+    fetch(issuer, false);
+    return;
+  }
   if (answer.status != 200) {
     fail(issuer, fmt::format("the key set is answered with HTTP {}", answer.status));
     return;

@@ -30,10 +30,11 @@ struct jwks_store_state {
 
   /// One issuer's keys.
   struct source {
-    clock::time_point due;         ///< of the next fetch
-    std::uint32_t failures = 0;    ///< in a row
-    std::string jwks_uri;          ///< as its metadata said, for this fetch
-    std::vector<std::string> urls; ///< of metadata, that are still to be tried
+    clock::time_point due;             ///< of the next fetch
+    std::uint32_t failures = 0;        ///< in a row
+    std::string jwks_uri;              ///< as its metadata said, for this fetch
+    std::optional<oauth_issuer> asked; ///< as it was defined when this fetch began
+    std::vector<std::string> urls;     ///< of metadata, that are still to be tried
   };
 
   explicit jwks_store_state(jwks_store_impl_actor::pointer self);

@@ -63,8 +63,9 @@ public:
 
 private:
   bool is_configured() const {
+    std::error_code unreadable;
     return !line_.serve_config.empty() || environment_variable("MCP_BRIDGE_SERVE_CONFIG") ||
-           std::filesystem::exists(path_);
+           std::filesystem::exists(path_, unreadable) || unreadable;
   }
   tl::expected<serve_config, std::vector<error>> read() const {
     return load_serve_file(path_, base_, who_);
@@ -136,6 +137,11 @@ int http_server::prepare() {
   for (const auto& remark : config_.remarks) {
     process_.log()->warn("{}", remark);
   }
+  if (token_.empty() && config_.tenants.empty()) {
+    process_.log()->warn("{} names no tenants, so that nobody is served; make one with: bulkhead "
+                         "token new NAME --add-tenant",
+                         path_);
+  }
   return 0;
 }
 
@@ -206,7 +212,7 @@ expected<void> http_server::listen_for_operators() {
   auto opened =
       io::http_listener::open(process_.io(), options, operator_requests(process_, health_));
   if (!opened) {
-    return tl::unexpected{opened.error()};
+    return fail(opened.error().code, "operator.listen: " + opened.error().message);
   }
   operators_ = std::move(*opened);
   process_.log()->info("figures for operators at http://{}:{}/metrics",
@@ -260,7 +266,9 @@ void http_server::reload() {
     for (const auto& problem : next.error()) {
       process_.log()->error("the configuration stays as it was: {}", problem.message);
     }
-  } else if (auto change = compare(config_, *next); !change.none()) {
+  } else if (auto change = compare(config_, *next); change.none()) {
+    tenants_.apply(config_); // those that couldn't be served are tried again
+  } else {
     for (const auto& key : change.restart) {
       process_.log()->warn("{}: \"{}\" changed, which counts after a restart", path_, key);
     }
@@ -295,13 +303,16 @@ void http_server::renew_certificate() {
 void http_server::wait() {
   for (;;) {
     auto signal = stop_.wait();
-    bool reloads = changed_.exchange(false) || (signal == SIGHUP && token_.empty());
-    if (!reloads || process_.failed()) {
+    bool reloads = signal == SIGHUP && token_.empty();
+    if (process_.failed() || (signal.value_or(0) != 0 && !reloads)) {
       return;
     }
-    link_.reloading(process_);
-    reload();
-    link_.ready(process_, summary());
+    // The word that files have changed may come with a signal, and be read after it.
+    if (changed_.exchange(false) || reloads) {
+      link_.reloading(process_);
+      reload();
+      link_.ready(process_, summary());
+    }
   }
 }
 

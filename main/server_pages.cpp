@@ -80,6 +80,9 @@ health_actor spawn_health(shared_process& process, const tenants& all,
     for (auto& each : all.parts()) {
       found.emplace_back("state folder of tenant " + each.name, std::move(each.state_dir));
     }
+    for (auto& [name, folder] : all.missing()) {
+      found.emplace_back("state folder of tenant " + name + ", which isn't served", folder);
+    }
     return found;
   };
   context.stopping = std::move(stopping);

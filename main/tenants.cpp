@@ -1,6 +1,7 @@
 #include "main/tenants.hpp"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -23,6 +24,18 @@ expected<void> make_folder_of(const std::string& state_dir) {
       return fail(errc::unavailable,
                   fmt::format("make the folder \"{}\": {}", path, std::strerror(errno)));
     }
+  }
+  struct stat info {};
+  if (::lstat(state_dir.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) {
+    return fail(errc::unavailable, fmt::format("\"{}\" must be a folder, and no link: it is one "
+                                               "tenant's alone",
+                                               state_dir));
+  }
+  if (info.st_uid != ::geteuid()) {
+    return fail(errc::unavailable,
+                fmt::format("the folder \"{0}\" belongs to another account; as root: chown -R {1} "
+                            "\"{0}\"",
+                            state_dir, ::geteuid()));
   }
   if (::chmod(state_dir.c_str(), 0700) != 0) {
     return fail(errc::unavailable, fmt::format("keep the folder \"{}\" from others: {}", state_dir,
@@ -60,6 +73,7 @@ tenants::~tenants() {
     each->begin_stop();
   }
   leaving_.clear();
+  ending_.clear();
   caf::scoped_actor self{process_.system()};
   self->monitor(admission_);
   self->send_exit(admission_, caf::exit_reason::kill);
@@ -86,6 +100,7 @@ std::vector<std::string> tenants::apply(const serve_config& config) {
       }
       each = next;
     }
+    std::erase_if(missing_, [&](const auto& each) { return config.find(each.first) == nullptr; });
   }
   for (const auto& one : config.tenants) {
     start_or_change(one);
@@ -95,7 +110,10 @@ std::vector<std::string> tenants::apply(const serve_config& config) {
 
 void tenants::end(const std::vector<std::string>& names) {
   for (const auto& name : names) {
-    leaving_.erase(name);
+    if (auto found = leaving_.extract(name)) {
+      found.mapped()->begin_stop();
+      ending_.emplace_back([last = std::move(found.mapped())]() mutable { last.reset(); });
+    }
   }
 }
 
@@ -122,13 +140,22 @@ void tenants::start_or_change(const tenant& one) {
 }
 
 void tenants::add(const tenant& one, settings own) {
+  auto folder = own.state_dir;
   auto runs = start_engine(one, std::move(own));
   if (!runs) {
     process_.log()->error("tenant \"{}\" isn't served: {}", one.name, runs.error().message);
+    std::lock_guard guard{mutex_};
+    missing_[one.name] = std::move(folder);
     return;
+  }
+  for (const auto& problem : (*runs)->catalogue()->problems) {
+    if (problem.kind == problem_kind::error) {
+      (*runs)->env()->log->warn("{}", to_text(problem));
+    }
   }
   (*runs)->watch_configuration();
   std::lock_guard guard{mutex_};
+  missing_.erase(one.name);
   served_.emplace(one.name,
                   served{one,
                          std::move(*runs),
@@ -208,6 +235,11 @@ page_context_ptr tenants::page_of(const std::string& name) const {
   return found == served_.end()
              ? nullptr
              : std::make_shared<const page_context>(found->second.runs->context_of_page(name));
+}
+
+std::map<std::string, std::string> tenants::missing() const {
+  std::lock_guard guard{mutex_};
+  return missing_;
 }
 
 run_quota tenants::quota_of(const std::string& name) const {

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "actors/admission.hpp"
@@ -35,8 +36,8 @@ public:
 
   /// Serves these tenants from now on: new ones get an engine, others' limits, rights and tokens
   /// become those of `config`, and those that aren't in it are let in no more. Answers the latter:
-  /// `end` ends their engines, once whoever serves them has let go. An engine that can't be started
-  /// is told to the log, and tried again with the next `apply`.
+  /// `end` ends their engines, once whoever serves them has let go, and doesn't wait for that. An
+  /// engine that can't be started is told to the log, and tried again with the next `apply`.
   std::vector<std::string> apply(const serve_config& config);
   void end(const std::vector<std::string>& names);
 
@@ -72,6 +73,8 @@ public:
     std::string state_dir;
   };
   std::vector<vital_parts> parts() const;
+  /// The folders of tenants that can't be served.
+  std::map<std::string, std::string> missing() const;
 
 private:
   /// What may change of a tenant while it is served.
@@ -96,7 +99,9 @@ private:
   std::shared_ptr<current_tokens> tokens_ = std::make_shared<current_tokens>();
   mutable std::mutex mutex_; ///< for what follows
   std::map<std::string, served> served_;
+  std::map<std::string, std::string> missing_; ///< tenants that can't be served: their folders
   std::map<std::string, std::shared_ptr<engine>> leaving_;
+  std::vector<std::jthread> ending_; ///< each ends an engine
   std::size_t concurrent_runs_;
   std::size_t queue_;
 };

@@ -42,7 +42,7 @@ struct tenant_limits {
   std::uint64_t artifacts = 256 * mebibyte;         ///< bytes kept of all outputs and artifacts
   double requests_per_second = 20;                  ///< over HTTP, on average
   std::uint32_t burst = 60;                         ///< so many requests at once
-  std::optional<std::uint64_t> cpu_seconds_per_day; ///< processor time of all runs of 24 hours
+  std::optional<std::uint64_t> cpu_seconds_per_day; ///< of all runs of a day (UTC): their time times their CPUs
 
   friend bool operator==(const tenant_limits&, const tenant_limits&) = default;
 };

@@ -123,6 +123,12 @@ void http_connection::take_head() {
     refuse(too_many_connections());
     return;
   }
+  // What comes without need, and maybe without a token, would cost nobody and hold a connection.
+  if (request_.method != "POST" &&
+      (parser_->chunked() || parser_->content_length().value_or(0) > 0)) {
+    refuse(explain_status(413));
+    return;
+  }
   if (head_only_) {
     request_.method = "GET";
   }

@@ -35,7 +35,7 @@ class Browser:
         self.heard = []
         return self._do({"open": options})
 
-    def run(self, code, **given):
+    def run(self, code, /, **given):
         """Runs the body of an async function; what it returns. `given` has what it needs from here."""
         return self._do({"run": code, "given": given})
 

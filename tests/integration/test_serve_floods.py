@@ -11,6 +11,7 @@ from http_server import BOTH, MODERN, rpc
 from host import patience, wait_until
 from stdio_client import open_descriptors, resident_kib
 from test_serve import ServeTest, structured
+from world import LONG
 
 # No rate stands in the attacker's way: what keeps tenants apart must do without.
 OPEN_GATES = "[tenants.{}.limits]\nrequests_per_second = 100000\nburst = 100000\n"
@@ -194,7 +195,7 @@ class Requests(FloodTest):
     def test_bodies_as_large_as_they_may_be(self):
         body = modern("tools/list", padding=LARGEST_BODY - 1000)
         with Attack(lambda: self.bob.ask(message=body, headers={
-                "MCP-Protocol-Version": MODERN, "Mcp-Method": "tools/list"}).text()):
+                "MCP-Protocol-Version": MODERN, "Mcp-Method": "tools/list"}).text(), threads=4 if LONG else 1):
             self.assert_ann_served()
         self.assertLess(resident_kib(self.server.process.pid) * 1024, MOST_MEMORY)
         self.assert_both_served_after()
@@ -205,7 +206,7 @@ class Requests(FloodTest):
             "io.modelcontextprotocol/protocolVersion": MODERN, "io.modelcontextprotocol/clientCapabilities": {},
             "many": [{}] * 90_000}})).encode()
         with Attack(lambda: self.bob.ask(message=body, headers={
-                "MCP-Protocol-Version": MODERN, "Mcp-Method": "tools/list"}).text()):
+                "MCP-Protocol-Version": MODERN, "Mcp-Method": "tools/list"}).text(), threads=4 if LONG else 1):
             self.assert_ann_served()
         self.assert_both_served_after()
 

@@ -198,7 +198,7 @@ class Looking(PageTest):
         self.log_in()
         png = ("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==")
         self.run_code("import base64\nfrom mcp.runtime import save_file, save_image\n"
-                      f"save_image('dot.png', base64.b64decode('{png}'))\nsave_file('page.html', b'<h1>Hi</h1>')")
+                      f"save_image(base64.b64decode('{png}'), 'dot.png')\nsave_file('page.html', b'<h1>Hi</h1>')")
         self.wait_for("#ended tbody tr")
         self.click("#ended tbody tr:first-child button.link")
         self.wait_for("#run-body .files img")
