@@ -37,12 +37,13 @@ struct tenant_limits {
   std::uint32_t pids = 128;              ///< of a run
   std::chrono::milliseconds timeout{30'000};
   std::chrono::milliseconds max_timeout{120'000};
-  std::optional<std::uint32_t> tool_calls;          ///< of a run
-  std::uint64_t output = 64 * mebibyte;             ///< bytes kept of a run's output
-  std::uint64_t artifacts = 256 * mebibyte;         ///< bytes kept of all outputs and artifacts
-  double requests_per_second = 20;                  ///< over HTTP, on average
-  std::uint32_t burst = 60;                         ///< so many requests at once
-  std::optional<std::uint64_t> cpu_seconds_per_day; ///< of all runs of a day (UTC): their time times their CPUs
+  std::optional<std::uint32_t> tool_calls;  ///< of a run
+  std::uint64_t output = 64 * mebibyte;     ///< bytes kept of a run's output
+  std::uint64_t artifacts = 256 * mebibyte; ///< bytes kept of all outputs and artifacts
+  double requests_per_second = 20;          ///< over HTTP, on average
+  std::uint32_t burst = 60;                 ///< so many requests at once
+  std::optional<std::uint64_t>
+      cpu_seconds_per_day; ///< of all runs of a day (UTC): their time times their CPUs
 
   friend bool operator==(const tenant_limits&, const tenant_limits&) = default;
 };

@@ -362,8 +362,7 @@ TEST(tenant_config, what_a_change_needs) {
   std::swap(after.tenants[0], after.tenants[1]);
   auto change = compare(*before, after);
   EXPECT_EQ(change.restart, (texts{"listen", "connections", "hosts"}));
-  EXPECT_EQ(change.at_once,
-            (texts{"tls", "concurrent_runs", "admission.queue", "ui.enabled"}));
+  EXPECT_EQ(change.at_once, (texts{"tls", "concurrent_runs", "admission.queue", "ui.enabled"}));
   EXPECT_EQ(change.added, texts{"c"});
   EXPECT_EQ(change.removed, texts{"b"});
   ASSERT_EQ(change.changed.size(), 1U);
