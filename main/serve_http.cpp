@@ -1,4 +1,7 @@
 #include <algorithm>
+#include <sys/resource.h>
+
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <filesystem>
@@ -371,9 +374,20 @@ int http_server::run(int out) {
   return process_.leave_with(process_.failed() ? 1 : status);
 }
 
+/// Each connection takes one, and each sandbox a few: the limit that shells have is soon reached.
+void raise_descriptors() {
+  constexpr rlim_t enough = 8192;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < enough) {
+    limit.rlim_cur = std::min(limit.rlim_max, enough);
+    ::setrlimit(RLIMIT_NOFILE, &limit);
+  }
+}
+
 } // namespace
 
 int serve_http(const command_line& line, const settings& config, const account& who, int out) {
+  raise_descriptors();
   // While there is one thread.
   auto link = service_link::take();
   if (!link) {
