@@ -280,6 +280,28 @@ class Changes(ServeTest):
         self.assertEqual(old.ask_modern(1, "tools/list").status, 401)
         self.server.tokens["old ann"] = old.token  # it mustn't be in the log either
 
+    def test_a_change_and_a_signal_at_once_end_nothing(self):
+        for number in range(15):
+            self.server.tenants["ann"] = f"[tenants.ann.limits]\nmax_timeout = {200 + number}\n"
+            self.server.configure()
+            time.sleep(number * 0.02)
+            self.server.process.send_signal(signal.SIGHUP)
+        time.sleep(1)
+        self.assertIsNone(self.server.process.poll(), "it goes on")
+        self.assertEqual(structured(self.ann.run_modern("print(1)", timeout=214))["stdout"], "1\n")
+
+    def test_a_tenant_that_cannot_be_served_is_tried_again(self):
+        folder = f"{self.world.state}/tenants/cid"
+        with open(folder, "w", encoding="utf-8"):
+            pass
+        self.server.tenants["cid"] = ""
+        self.server.configure()
+        self.changed('tenant "cid" isn\'t served')
+        self.assertEqual(self.server.of("cid").ask_modern(1, "tools/list").status, 403)
+        os.remove(folder)
+        self.server.process.send_signal(signal.SIGHUP)
+        wait_until(lambda: self.server.of("cid").ask_modern(1, "tools/list").status == 200, 20, "it is served")
+
     def test_a_broken_file_changes_nothing(self):
         self.world.write_config("bulkhead.toml", "tenants = 3 +")
         self.world.settle()

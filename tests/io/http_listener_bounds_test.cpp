@@ -29,6 +29,16 @@ TEST_F(http_listener_bounds, a_body_over_the_limit_is_refused_before_it_is_read)
   EXPECT_EQ(request(0).request.body.size(), 100'000);
 }
 
+TEST_F(http_listener_bounds, a_body_that_nothing_is_done_with_is_refused_before_it_is_read) {
+  open();
+  for (const char* length : {"Content-Length: 4000000", "Transfer-Encoding: chunked"}) {
+    auto answer = refusal_of(fmt::format("GET /mcp HTTP/1.1\r\nHost: localhost\r\nAccept: "
+                                         "text/event-stream\r\n{}\r\n\r\na\r\n0123456789",
+                                         length));
+    EXPECT_TRUE(has_status(answer, 413)) << length << answer;
+  }
+}
+
 TEST_F(http_listener_bounds, headers_are_bounded_in_size_and_number) {
   open();
   auto answer = refusal_of(fmt::format("{}X-Big: {}\r\n\r\n", head, std::string(20'000, 'x')));
