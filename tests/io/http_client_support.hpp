@@ -15,6 +15,7 @@
 #include <memory>
 #include <vector>
 
+#include <boost/asio/post.hpp>
 #include <fmt/format.h>
 
 #include "actors/io/http_listener.hpp"
@@ -163,6 +164,10 @@ struct listening : ::testing::Test {
     monitored<bool> empty;
     listener->close(patience, [&] { empty.change([](bool& done) { done = true; }); });
     EXPECT_TRUE(empty.wait([](bool done) { return done; })) << "connections are left";
+    // What was under way on the last of them has been cancelled, and comes to its end after that.
+    monitored<bool> settled;
+    boost::asio::post(io.context(), [&] { settled.change([](bool& done) { done = true; }); });
+    EXPECT_TRUE(settled.wait([](bool done) { return done; }));
     EXPECT_EQ(budget->used(), 0) << "bytes are charged to nobody";
   }
 
