@@ -196,8 +196,11 @@ void http_connection::close() {
   stream_->close();
   timer_.cancel();
   write_timer_.cancel();
-  // What is being written is looked at until that has ended.
+  // What is being written is looked at until that has ended, which a closed stream does at once.
   pieces_.erase(pieces_.begin() + (writing_ ? 1 : 0), pieces_.end());
+  if (writing_) {
+    pieces_.front().held.release();
+  }
   body_share_.release();
   place_ = nullptr;
   tell_gone();

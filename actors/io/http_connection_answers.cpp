@@ -237,6 +237,8 @@ void http_connection::write_more() {
                  [self = shared_from_this()](const error_code& failure, std::size_t bytes) {
                    self->writing_ = false;
                    if (self->now_ == stage::closed) {
+                     // Whoever holds the reply holds the connection, too.
+                     self->pieces_.clear();
                      return;
                    }
                    failure ? self->close() : self->written(bytes);
