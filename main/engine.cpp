@@ -71,8 +71,9 @@ environment_ptr make_environment(const shared_process& process, const engine_opt
   env->budget = options.budget ? options.budget : process.budget();
   env->log =
       options.tenant.empty() ? process.log() : logger_of_tenant(*process.log(), options.tenant);
-  if (process.board()) {
-    env->activity = process.board()->tenant(options.owner());
+  // What is no tenant's has no series of its own.
+  if (process.board() && !options.tenant.empty()) {
+    env->activity = process.board()->tenant(options.tenant);
   }
   return env;
 }
