@@ -65,7 +65,8 @@ TEST_F(http_listener_tls, a_client_that_sends_too_much_gets_to_read_why) {
   bounds.body = 100'000;
   open(bounds);
   tls_client client{listener->port(), first.certificate};
-  EXPECT_TRUE(client.send(request_with(std::string(150'000, 'x'))));
+  // The server may have closed its end before all of it is out.
+  client.send(request_with(std::string(150'000, 'x')));
   auto said = client.read_all();
   EXPECT_TRUE(has_status(said, 413)) << said;
   EXPECT_EQ(answers_in(said), 1) << said;
