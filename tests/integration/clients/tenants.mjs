@@ -52,7 +52,7 @@ async function step(client, { tenant, token }, state) {
   if (chance < 0.15) {
     // It vanishes while its code runs, without a word.
     const abort = new AbortController();
-    const code = `import time\nprint(${JSON.stringify(mark)}, flush=True)\ntime.sleep(20)`;
+    const code = `import time\nprint(${JSON.stringify(mark)}, flush=True)\ntime.sleep(5)`;
     const lost = run(client, { code }, { signal: abort.signal }).catch(() => {});
     await new Promise((done) => setTimeout(done, 100 + Math.random() * 900));
     abort.abort('vanished');
