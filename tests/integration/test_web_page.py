@@ -210,7 +210,8 @@ class Looking(PageTest):
         saved = browser.run("const [download] = await Promise.all([page.waitForEvent('download'),"
                             "page.click('#run-body .files li:has-text(\"page.html\") button')]);"
                             "const fs = await import('node:fs/promises');"
-                            "return [download.suggestedFilename(), (await fs.readFile(await download.path())).toString()]")
+                            "const content = await fs.readFile(await download.path());"
+                            "return [download.suggestedFilename(), content.toString()]")
         self.assertEqual(saved, ["page.html", "<h1>Hi</h1>"])
 
     def test_a_run_is_cancelled_and_its_client_learns_of_it(self):
