@@ -117,6 +117,11 @@ class PageTest(unittest.TestCase):
     def running(self, tenant="ann"):
         return self.state(tenant)["runs"]["running"]
 
+    def open_newest(self):
+        """Opens the run that ended last; earlier ones may be shown for a moment more."""
+        run = self.state()["runs"]["ended"][0]["run"]
+        self.click(f"#ended button[title='{run}']")
+
     def wait_for_running(self, tenant="ann"):
         return wait_until(lambda: [run for run in self.running(tenant) if run["stage"] == "running"], 60,
                           "a run goes on")[0]["run"]
@@ -162,14 +167,14 @@ class Looking(PageTest):
                 self.log_in(colorScheme=theme)
                 result = self.in_background("import time\nfor i in range(40):\n    print('tick', i, flush=True)\n"
                                             "    time.sleep(0.25)\n")
-                self.wait_for("#running tbody tr td:nth-child(2):text-is('running')")
-                self.click("#running tbody tr:first-child button.link")
+                run = self.wait_for_running()
+                self.click(f"#running tr[data-key='{run}'] button.link")
                 self.wait_for("#run-body pre:has-text('tick')")
                 browser.screenshot(f"web-page-run-{theme}")
                 self.assertEqual(result()["status"], "success")
                 self.wait_for("#run-body pre:has-text('tick 39')")
                 browser.run("await page.keyboard.press('Escape')")
-                self.wait_for("#ended tbody tr .outcome.success")
+                self.wait_for(f"#ended tr[data-key='{run}'] .outcome.success")
                 self.wait_for("#outcomes svg rect.s-success")
                 browser.screenshot(f"web-page-{theme}")
 
@@ -180,8 +185,7 @@ class Looking(PageTest):
                              f"save_file('<b>{ESCAPES[1:5]}.html', {EVIL!r}.encode())\n"
                              f"raise RuntimeError({EVIL!r})")
         self.assertEqual(made["status"], "error")
-        self.wait_for("#ended tbody tr .outcome.error")
-        self.click("#ended tbody tr:first-child button.link")
+        self.open_newest()
         self.wait_for("#run-body pre[aria-label=stdout]")
         self.assertEqual(self.text("#run-body pre[aria-label=stdout]"), EVIL + "\n")
         errors = self.text("#run-body pre[aria-label=stderr]")
@@ -199,24 +203,25 @@ class Looking(PageTest):
         png = ("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==")
         self.run_code("import base64\nfrom mcp.runtime import save_file, save_image\n"
                       f"save_image(base64.b64decode('{png}'), 'dot.png')\nsave_file('page.html', b'<h1>Hi</h1>')")
-        self.wait_for("#ended tbody tr")
-        self.click("#ended tbody tr:first-child button.link")
+        self.open_newest()
         self.wait_for("#run-body .files img")
         self.assertEqual(browser.run("return await page.$eval('#run-body .files img', (image) => image.decode()"
                                      ".then(() => image.naturalWidth))"), 1)
         saved = browser.run("const [download] = await Promise.all([page.waitForEvent('download'),"
                             "page.click('#run-body .files li:has-text(\"page.html\") button')]);"
                             "const fs = await import('node:fs/promises');"
-                            "return [download.suggestedFilename(), (await fs.readFile(await download.path())).toString()]")
+                            "const content = await fs.readFile(await download.path());"
+                            "return [download.suggestedFilename(), content.toString()]")
         self.assertEqual(saved, ["page.html", "<h1>Hi</h1>"])
 
     def test_a_run_is_cancelled_and_its_client_learns_of_it(self):
         self.log_in()
         result = self.in_background(SLOW)
-        self.wait_for("#running tbody tr td:nth-child(2):text-is('running')")
-        self.click("#running tbody tr button:text-is('Cancel')")
+        run = self.wait_for_running()
+        self.wait_for(f"#running tr[data-key='{run}'] td:nth-child(2):text-is('running')")
+        self.click(f"#running tr[data-key='{run}'] button:text-is('Cancel')")
         self.assertEqual(result()["status"], "cancelled")
-        self.wait_for("#ended tbody tr .outcome.cancelled")
+        self.wait_for(f"#ended tr[data-key='{run}'] .outcome.cancelled")
         self.wait_for("#running-empty:visible")
 
     def test_servers_sessions_and_the_ledger_are_shown(self):

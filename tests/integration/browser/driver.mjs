@@ -13,6 +13,7 @@ let heard = [];
 
 async function open(options) {
   await context?.close();
+  heard = []; // what an earlier page said concerns nobody any more
   context = await browser.newContext(options);
   page = await context.newPage();
   page.on("console", (message) => message.type() === "error" && heard.push(message.text()));
@@ -26,7 +27,8 @@ for await (const line of createInterface({input: process.stdin})) {
   const {open: options, run, given} = JSON.parse(line);
   let answer;
   try {
-    const ok = options ? await open(options) : await new AsyncFunction("page", "context", "given", run)(page, context, given);
+    const ok = options ? await open(options)
+      : await new AsyncFunction("page", "context", "given", run)(page, context, given);
     answer = {ok: ok ?? null};
   } catch (failure) {
     answer = {error: String(failure.stack ?? failure)};
