@@ -109,7 +109,7 @@ unit_tests() { # BUILD-DIR
 build_sanitized() {
   cmake -S "$repo" -B "$sanitized" -G Ninja -DCMAKE_BUILD_TYPE=Debug "-DCMAKE_CXX_FLAGS_DEBUG=-O1 -g1" \
     -DBULKHEAD_SANITIZE=address,undefined -DPython3_EXECUTABLE=/usr/bin/python3 &&
-    cmake --build "$sanitized" -j "$(nproc)"
+    cmake --build "$sanitized" -j "$(nproc)" --target protocol_tests io_tests actor_tests
 }
 
 sources() { find actors main protocol tests \( -name '*.cpp' -o -name '*.hpp' \) -not -path '*/node_modules/*' | sort; }
