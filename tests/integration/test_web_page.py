@@ -28,13 +28,18 @@ def tearDownModule():
     browser.close()
 
 
+# Tests that wait for something ask again and again.
+OFTEN_ASKED = "[tenants.{}.limits]\nrequests_per_second = 1000\nburst = 1000\n"
+
+
 class PageTest(unittest.TestCase):
     """A server with two tenants, one of whom looks at the page."""
 
     @classmethod
     def setUpClass(cls):
         cls.world = World({})
-        cls.server = TenantServer(cls.world, {"ann": "", "bob": ""}, MCP_BRIDGE_LEDGER="full")
+        cls.server = TenantServer(cls.world, {name: OFTEN_ASKED.format(name) for name in ("ann", "bob")},
+                                  MCP_BRIDGE_LEDGER="full")
         cls.give_recorder("ann")
 
     @classmethod
