@@ -36,9 +36,6 @@ struct engine_options {
   admission_actor admission = {};
   std::shared_ptr<memory_budget> budget = {}; ///< null: the process's
   bool has_page = false;                      ///< people may look at its runs on the web page
-
-  /// Whom runs and records name.
-  std::string owner() const { return tenant.empty() ? "local" : tenant; }
 };
 
 /// What actors need of the world in this process.

@@ -153,12 +153,16 @@ void tenants::add(const tenant& one, settings own) {
       (*runs)->env()->log->warn("{}", to_text(problem));
     }
   }
-  (*runs)->watch_configuration();
+  serve(one, std::move(*runs));
+}
+
+void tenants::serve(const tenant& one, std::shared_ptr<engine> runs) {
+  runs->watch_configuration();
   std::lock_guard guard{mutex_};
   missing_.erase(one.name);
   served_.emplace(one.name,
                   served{one,
-                         std::move(*runs),
+                         std::move(runs),
                          {one.limits.requests_per_second, double(one.limits.burst), now()}});
 }
 
@@ -196,12 +200,8 @@ expected<void> tenants::serve_alone(const std::string& name, const std::string& 
   if (!started) {
     return tl::unexpected{started.error()};
   }
-  (*started)->watch_configuration();
   tokens_->set(token_book{config});
-  std::lock_guard guard{mutex_};
-  served_.emplace(name, served{one,
-                               std::move(*started),
-                               {one.limits.requests_per_second, double(one.limits.burst), now()}});
+  serve(one, std::move(*started));
   return {};
 }
 

@@ -86,6 +86,7 @@ private:
 
   void start_or_change(const tenant& one);
   void add(const tenant& one, settings own);
+  void serve(const tenant& one, std::shared_ptr<engine> runs);
   expected<std::shared_ptr<engine>> start_engine(const tenant& one, settings own);
   run_quota quota_of(const std::string& name) const;
 
