@@ -50,6 +50,9 @@ count_log() {
     END { print p + 0, n + 0 }' "$1"
 }
 
+# What GoogleTest, CAF's test framework, unittest and the sanitizers put before a failure's description.
+failure_marks=': Failure$|^([0-9]+: )?!! |^(FAIL|ERROR): |Sanitizer: |runtime error: '
+
 # suite NAME SECONDS COMMAND…: runs a suite and adds its numbers to the sums.
 suite() {
   local name=$1 seconds=$2 log="$logs/$1.log" started=$SECONDS status p n
@@ -68,8 +71,8 @@ suite() {
   failed=$((failed + n))
   [ "$status" -ne 124 ] || echo "did not end within $seconds s" >>"$log"
   if [ "$n" -ne 0 ]; then
-    printf '   exit status %s; the end of %s:\n' "$status" "$log" >&2
-    tail -40 "$log" | sed 's/^/   | /' >&2
+    printf '   exit status %s; the failures in %s, and its end:\n' "$status" "$log" >&2
+    { grep -aE -B1 -A8 "$failure_marks" "$log" | head -150; echo ...; tail -40 "$log"; } | sed 's/^/   | /' >&2
   fi
   summary+=("$(printf '%-28s %5d passed %4d failed %5d s' "$name" "$p" "$n" $((SECONDS - started)))")
   printf '   %d passed, %d failed, %d s\n' "$p" "$n" $((SECONDS - started)) >&2

@@ -43,8 +43,9 @@ class ActivatedServer(TenantServer):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
-        variables = self.world.environment(**self.variables)
-        passed = [part for name, value in variables.items() for part in ("-E", f"{name}={value}")]
+        # A shell's exported functions have names that systemd-socket-activate refuses.
+        passed = [part for name, value in self.world.environment(**self.variables).items() if name.isidentifier()
+                  for part in ("-E", f"{name}={value}")]
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
                 ["systemd-socket-activate", "-l", f"127.0.0.1:{self.port}", "--fdname=http", *passed, BINARY, "serve"],
@@ -54,6 +55,8 @@ class ActivatedServer(TenantServer):
 
     def wake(self):
         """A client comes, and waits in the socket's queue until it is served."""
+        if self.process.poll() is not None:
+            raise AssertionError(f"systemd-socket-activate ended: {self.log_text()[-2000:]}")
         try:
             with socket.create_connection(("127.0.0.1", self.port)):
                 return True

@@ -178,15 +178,22 @@ bool successor_run_gives(const std::string& script, const std::string& expected,
 }
 
 TEST(io_thread, a_child_that_hands_over_is_followed_to_its_successors_end) {
+  // A shell may reap what ends before itself, so the successor outlives it.
   EXPECT_TRUE(successor_run_gives(
-      R"(exec 3<&0; setsid sh -c 'read line <&3; echo got $line; exit 7' & echo $! >"$1")",
+      R"(exec 3<&0
+         setsid sh -c 'read line <&3; echo got $line; while kill -0 $1; do sleep 0.01; done; exit 7' \
+           sh $$ 2>/dev/null &
+         echo $! >"$1")",
       "got hello\n|7|0"));
 }
 
 TEST(io_thread, a_successor_that_ended_before_the_hand_over_keeps_its_exit_code) {
-  // The leader doesn't wait for it, as a shell would: what runs last takes the shell's place.
-  EXPECT_TRUE(
-      successor_run_gives(R"(setsid sh -c 'exit 9' & echo $! >"$1"; exec sleep 0.3)", "|9|0"));
+  // It ends when the leader is no shell any more: a shell might have reaped it.
+  EXPECT_TRUE(successor_run_gives(
+      R"(setsid sh -c 'until grep -q sleep /proc/$1/comm; do sleep 0.01; done; exit 9' sh $$ &
+         echo $! >"$1"
+         exec sleep 0.3)",
+      "|9|0"));
 }
 
 TEST(io_thread, a_successor_gets_the_childs_signals) {
