@@ -95,6 +95,9 @@ class Images(Readiness):
         self.give_name()
         self.wait_for("ok")
         self.assertEqual(self.server.of("ann").run_modern("print(2)").result()["structuredContent"]["stdout"], "2\n")
+        # bob's image is looked at, too, in a container.
+        for instance in self.server.instances:
+            self.world.assert_clean(instance, alive=True, seconds=30)
 
 
 class Starts(Readiness):
