@@ -141,6 +141,10 @@ void health_state::look_alive() {
 }
 
 void health_state::look_ready() {
+  // Those of the round before, when all who use an image had said that it has changed.
+  if (!looking_anew) {
+    look_at_next();
+  }
   auto drivers = context.runtimes();
   auto all = std::make_shared<gathering>(drivers.size(), [this](std::vector<health_check> checks) {
     judge_together(checks);
@@ -212,9 +216,6 @@ void health_state::compare(const health_context::driver& which, const std::strin
 void health_state::look_anew(std::string image) {
   if (std::find(doubtful.begin(), doubtful.end(), image) == doubtful.end()) {
     doubtful.push_back(std::move(image));
-  }
-  if (!looking_anew) {
-    look_at_next();
   }
 }
 

@@ -53,7 +53,8 @@ struct health_context {
 /// Looks at most once in a few seconds at each of the two questions, however many ask. What a
 /// driver found out once it goes on believing, so an image that is gone is noticed here: when what
 /// sandboxes are made from has changed, a driver is made to look anew, one for each image and one
-/// after the other. At the start it is looked at what each image is good for, for the log.
+/// after the other, from the next question on. At the start it is looked at what each image is good
+/// for, for the log.
 struct health_state {
   explicit health_state(health_actor::pointer self) : self{self} {}
   health_actor::behavior_type make_behavior();
