@@ -96,8 +96,7 @@ expected<std::unique_ptr<engine>> engine::start(shared_process& process, engine_
 engine::engine(shared_process& process, engine_options options, instance_lock lock,
                const std::string& instance)
     : process_{process}, options_{std::move(options)}, rights_{std::make_shared<current_rights>(
-                                                           engine_rights{options_.narrow,
-                                                                         options_.loading.shared})},
+                                                           options_.rights)},
       lock_{std::move(lock)}, env_{make_environment(process_, options_, instance)},
       services_{std::make_shared<service_directory>()}, backlog_{
                                                             std::make_shared<ledger_backlog>()} {

@@ -24,6 +24,13 @@
 
 namespace bulkhead {
 
+/// What an engine may use of what is configured.
+struct engine_rights {
+  /// Narrows what the configuration allows, each time that it is read. Null: it isn't narrowed.
+  std::function<void(policy& rules)> narrow = {};
+  std::optional<shared_file> shared = {}; ///< servers of several engines
+};
+
 /// Whose engine it is, and by what it works.
 struct engine_options {
   account who;
@@ -32,8 +39,7 @@ struct engine_options {
   /// Where the process has several engines; its name stands in containers, logs and records.
   std::string tenant = {};
   load_options loading = {};
-  /// Narrows what the configuration allows, each time that it is read. Null: it isn't narrowed.
-  std::function<void(policy& rules)> narrow = {};
+  engine_rights rights = {};
   shared_services shared = {}; ///< servers of several engines
   /// It runs servers for others and no code, so that it has no sandboxes and keeps no records.
   bool only_servers = false;
@@ -46,12 +52,6 @@ struct engine_options {
 /// What actors need of the world in this process.
 environment_ptr make_environment(const shared_process& process, const engine_options& options,
                                  const std::string& instance);
-
-/// What an engine may use of what is configured.
-struct engine_rights {
-  std::function<void(policy& rules)> narrow; ///< null: all that its own configuration allows
-  std::optional<shared_file> shared;         ///< and of servers that several engines use
-};
 
 /// An engine's rights as they are now. Thread-safe.
 class current_rights {

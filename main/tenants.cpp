@@ -1,56 +1,17 @@
 #include "main/tenants.hpp"
 
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
-#include <cstring>
 #include <utility>
 
 #include <caf/all.hpp>
 #include <fmt/format.h>
 
+#include "main/private_file.hpp"
+
 namespace bulkhead {
 
 namespace {
-
-/// Nobody but the account may look into a tenant's folder.
-expected<void> make_folder_of(const std::string& state_dir) {
-  auto parent = state_dir.substr(0, state_dir.rfind('/'));
-  for (const auto& path : {parent, state_dir}) {
-    if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
-      return fail(errc::unavailable,
-                  fmt::format("make the folder \"{}\": {}", path, std::strerror(errno)));
-    }
-  }
-  struct stat info {};
-  if (::lstat(state_dir.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) {
-    return fail(errc::unavailable, fmt::format("\"{}\" must be a folder, and no link: it is one "
-                                               "tenant's alone",
-                                               state_dir));
-  }
-  if (info.st_uid != ::geteuid()) {
-    return fail(errc::unavailable,
-                fmt::format("the folder \"{0}\" belongs to another account; as root: chown -R {1} "
-                            "\"{0}\"",
-                            state_dir, ::geteuid()));
-  }
-  if (::chmod(state_dir.c_str(), 0700) != 0) {
-    return fail(errc::unavailable, fmt::format("keep the folder \"{}\" from others: {}", state_dir,
-                                               std::strerror(errno)));
-  }
-  return {};
-}
-
-void log_problems(const engine& of) {
-  for (const auto& problem : of.catalogue()->problems) {
-    of.env()->log->log(problem.kind == problem_kind::error ? spdlog::level::warn
-                                                           : spdlog::level::info,
-                       "{}", to_text(problem));
-  }
-}
 
 token_bucket::time_point now() {
   return std::chrono::steady_clock::now();
@@ -59,8 +20,8 @@ token_bucket::time_point now() {
 } // namespace
 
 tenants::tenants(shared_process& process, account who, settings base, std::string runtime_dir)
-    : process_{process}, who_{std::move(who)}, base_{std::move(base)}, runtime_dir_{std::move(
-                                                                           runtime_dir)},
+    : process_{process}, who_{std::move(who)}, base_{std::move(base)},
+      runtime_dir_{std::move(runtime_dir)}, shared_{process_, who_, base_, runtime_dir_},
       concurrent_runs_{base_.concurrent_runs}, queue_{limits{}.admission_queue} {
   admission_rules rules;
   rules.runs = [this] {
@@ -80,13 +41,9 @@ tenants::~tenants() {
   for (auto& [name, each] : leaving_) {
     each->begin_stop();
   }
-  if (shared_) {
-    shared_->begin_stop();
-  }
+  shared_.begin_stop();
   leaving_.clear();
   ending_.clear();
-  // Only now does nobody ask it any more.
-  shared_.reset();
   caf::scoped_actor self{process_.system()};
   self->monitor(admission_);
   self->send_exit(admission_, caf::exit_reason::kill);
@@ -115,83 +72,15 @@ std::vector<std::string> tenants::apply(const serve_config& config) {
     }
     std::erase_if(missing_, [&](const auto& each) { return config.find(each.first) == nullptr; });
   }
-  share(config.shared_servers);
+  shared_.apply(config.shared_servers);
   for (const auto& one : config.tenants) {
     start_or_change(one);
   }
   return gone;
 }
 
-/// Runs the servers of that file for whoever may use them.
-void tenants::share(const std::string& file) {
-  if (file == shared_file_ && (shared_ || file.empty())) {
-    return;
-  }
-  registry_->set(nullptr);
-  if (shared_) {
-    shared_->begin_stop();
-    ending_.emplace_back([last = std::move(shared_)]() mutable { last.reset(); });
-  }
-  shared_file_ = file;
-  if (file.empty()) {
-    return;
-  }
-  shared_files_->add(file);
-  auto started = start_shared(file);
-  if (!started) {
-    process_.log()->error("the servers of {} can't be shared: {}", file, started.error().message);
-    return;
-  }
-  shared_ = std::move(*started);
-  registry_->set(shared_->registry());
-}
-
-expected<std::unique_ptr<engine>> tenants::start_shared(const std::string& file) {
-  auto own = base_;
-  own.state_dir += "/shared";
-  own.ledger = ledger_mode::off;
-  if (auto made = make_folder_of(own.state_dir); !made) {
-    return tl::unexpected{made.error()};
-  }
-  engine_options options{who_, std::move(own), runtime_dir_};
-  options.only_servers = true;
-  options.shared.has = [](const server_entry&) { return true; };
-  options.loading.own_only = true;
-  options.loading.only_shared = true;
-  options.loading.shared = shared_file{file, std::nullopt, trusted_for_all()};
-  auto whole = process_.budget()->total();
-  options.budget = std::make_shared<memory_budget>(whole / 2, whole / 8, process_.budget());
-  auto started = engine::start(process_, std::move(options));
-  if (!started) {
-    return started;
-  }
-  log_problems(**started);
-  (*started)->watch_configuration();
-  return started;
-}
-
-/// As with the file with the tenants: nothing that a tenant's code can write to counts.
-trust tenants::trusted_for_all() const {
-  auto allowed = trusted_by(base_, who_);
-  allowed.guest_folders.push_back(base_.state_dir + "/tenants");
-  return allowed;
-}
-
 engine_rights tenants::rights_of(const tenant& one) const {
-  engine_rights rights{[one](policy& rules) { add_rules(one, rules); }, {}};
-  if (!one.shared.empty()) {
-    rights.shared = shared_file{shared_file_, one.shared, trusted_for_all()};
-  }
-  return rights;
-}
-
-shared_services tenants::shared_for_tenants() const {
-  // A tenant's own servers stand in files of other folders.
-  auto has = [files = shared_files_](const server_entry& entry) {
-    return files->contains(entry.source);
-  };
-  return {has, [registry = registry_] { return registry->get(); },
-          [count = shared_calls_] { return ++*count; }};
+  return {[one](policy& rules) { add_rules(one, rules); }, shared_.part_of(one)};
 }
 
 void tenants::end(const std::vector<std::string>& names) {
@@ -205,16 +94,17 @@ void tenants::end(const std::vector<std::string>& names) {
 
 void tenants::start_or_change(const tenant& one) {
   auto own = settings_for(base_, one);
+  auto rights = rights_of(one);
+  auto shared = rights.shared ? rights.shared->path : std::string{};
   std::shared_ptr<engine> runs;
   {
     std::lock_guard guard{mutex_};
     auto found = served_.find(one.name);
     if (found != served_.end()) {
-      auto& before = found->second.shared_servers;
-      if (found->second.what == one && (before == shared_file_ || one.shared.empty())) {
+      if (found->second.what == one && found->second.shared == shared) {
         return;
       }
-      before = shared_file_;
+      found->second.shared = shared;
       runs = found->second.runs;
       found->second.requests.change(one.limits.requests_per_second, one.limits.burst, now());
       found->second.what = one;
@@ -224,7 +114,7 @@ void tenants::start_or_change(const tenant& one) {
     add(one, std::move(own));
     return;
   }
-  runs->change_settings(std::move(own), rights_of(one));
+  runs->change_settings(std::move(own), std::move(rights));
 }
 
 void tenants::add(const tenant& one, settings own) {
@@ -242,26 +132,25 @@ void tenants::add(const tenant& one, settings own) {
 
 void tenants::serve(const tenant& one, std::shared_ptr<engine> runs) {
   runs->watch_configuration();
+  auto shared = shared_.part_of(one);
   std::lock_guard guard{mutex_};
   missing_.erase(one.name);
   served_.emplace(one.name,
                   served{one,
-                         shared_file_,
+                         shared ? shared->path : std::string{},
                          std::move(runs),
                          {one.limits.requests_per_second, double(one.limits.burst), now()}});
 }
 
 expected<std::shared_ptr<engine>> tenants::start_engine(const tenant& one, settings own) {
-  if (auto made = make_folder_of(own.state_dir); !made) {
+  if (auto made = make_private_folder(own.state_dir); !made) {
     return tl::unexpected{made.error()};
   }
   engine_options options{who_, std::move(own), runtime_dir_};
   options.tenant = one.name;
   options.loading.own_only = true;
-  auto rights = rights_of(one);
-  options.narrow = std::move(rights.narrow);
-  options.loading.shared = std::move(rights.shared);
-  options.shared = shared_for_tenants();
+  options.rights = rights_of(one);
+  options.shared = shared_.services();
   options.admission = admission_;
   options.has_page = true;
   auto whole = process_.budget()->total();

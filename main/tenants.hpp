@@ -8,59 +8,21 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "actors/admission.hpp"
 #include "actors/http_front_end.hpp"
 #include "main/engine.hpp"
 #include "main/shared_process.hpp"
+#include "main/shared_servers.hpp"
 #include "protocol/tenant_config.hpp"
 #include "protocol/tenant_token.hpp"
 #include "protocol/token_bucket.hpp"
 
 namespace bulkhead {
-
-/// The registry that runs the servers of several tenants, as it is when asked. Thread-safe.
-class shared_registry {
-public:
-  /// Null: there is none.
-  void set(std::function<client_registry_actor()> source) {
-    std::lock_guard guard{mutex_};
-    source_ = std::move(source);
-  }
-
-  client_registry_actor get() const {
-    std::lock_guard guard{mutex_};
-    return source_ ? source_() : client_registry_actor{};
-  }
-
-private:
-  mutable std::mutex mutex_;
-  std::function<client_registry_actor()> source_;
-};
-
-/// The files whose servers are shared, or were since the process began. Thread-safe.
-class shared_files {
-public:
-  void add(const std::string& path) {
-    std::lock_guard guard{mutex_};
-    paths_.insert(path);
-  }
-
-  bool contains(const std::string& path) const {
-    std::lock_guard guard{mutex_};
-    return paths_.contains(path);
-  }
-
-private:
-  mutable std::mutex mutex_;
-  std::set<std::string> paths_;
-};
 
 /// The tenants that are served, each with an engine of its own. `apply` and the destructor are for
 /// one thread that may wait, which no actor's is; the rest is thread-safe.
@@ -76,8 +38,7 @@ public:
   /// Serves these tenants from now on: new ones get an engine, others' limits, rights and tokens
   /// become those of `config`, and those that aren't in it are let in no more. Answers the latter:
   /// `end` ends their engines, once whoever serves them has let go, and doesn't wait for that. An
-  /// engine that can't be started is told to the log, and tried again with the next `apply`; so is
-  /// what runs the servers that tenants share.
+  /// engine that can't be started is told to the log, and tried again with the next `apply`.
   std::vector<std::string> apply(const serve_config& config);
   void end(const std::vector<std::string>& names);
 
@@ -120,18 +81,14 @@ private:
   /// What may change of a tenant while it is served.
   struct served {
     tenant what;
-    std::string shared_servers; ///< the file
+    std::string shared; ///< the file with the servers that it shares, if it does
     std::shared_ptr<engine> runs;
     token_bucket requests;
   };
 
-  void share(const std::string& file);
-  expected<std::unique_ptr<engine>> start_shared(const std::string& file);
-  trust trusted_for_all() const;
-  engine_rights rights_of(const tenant& one) const;
-  shared_services shared_for_tenants() const;
   void start_or_change(const tenant& one);
   void add(const tenant& one, settings own);
+  engine_rights rights_of(const tenant& one) const;
   void serve(const tenant& one, std::shared_ptr<engine> runs);
   expected<std::shared_ptr<engine>> start_engine(const tenant& one, settings own);
   run_quota quota_of(const std::string& name) const;
@@ -142,14 +99,9 @@ private:
   std::string runtime_dir_;
   std::shared_ptr<admission_load> load_ = std::make_shared<admission_load>();
   admission_actor admission_;
-  std::string shared_file_;        ///< with servers for several tenants; empty: there are none
-  std::unique_ptr<engine> shared_; ///< runs them
-  std::shared_ptr<shared_files> shared_files_ = std::make_shared<shared_files>();
-  std::shared_ptr<shared_registry> registry_ = std::make_shared<shared_registry>(); ///< its
-  std::shared_ptr<std::atomic<std::uint64_t>> shared_calls_ =
-      std::make_shared<std::atomic<std::uint64_t>>(0); ///< so far, of all tenants
   std::shared_ptr<std::atomic<bool>> has_page_ = std::make_shared<std::atomic<bool>>(false);
   std::shared_ptr<current_tokens> tokens_ = std::make_shared<current_tokens>();
+  shared_servers shared_;
   mutable std::mutex mutex_; ///< for what follows
   std::map<std::string, served> served_;
   std::map<std::string, std::string> missing_; ///< tenants that can't be served: their folders
