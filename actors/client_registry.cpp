@@ -97,7 +97,8 @@ void client_registry_state::configure(catalogue_ptr configured) {
   }
   for (auto at = clients.begin(); at != clients.end();) {
     const auto* entry = catalogue->find(at->first);
-    if (entry != nullptr && entry->name == at->first && same_server(at->second.entry, *entry)) {
+    if (entry != nullptr && entry->name == at->first && same_server(at->second.entry, *entry) &&
+        is_shared(at->second.entry) == is_shared(*entry)) {
       ++at;
       continue;
     }
@@ -178,7 +179,7 @@ error client_registry_state::unknown_server(const std::string& server) const {
 }
 
 mcp_client_actor client_registry_state::spawn_client(const server_entry& entry) {
-  if (shared.has && shared.has(entry)) {
+  if (is_shared(entry)) {
     return spawn_shared(entry);
   }
   if (entry.transport == server_transport::stdio) {

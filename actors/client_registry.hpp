@@ -49,6 +49,7 @@ struct client_registry_state {
   caf::result<caf::ok_atom> stop();
   void client_died(const caf::down_msg& down);
   void client_stopped();
+  bool is_shared(const server_entry& entry) const { return shared.has && shared.has(entry); }
   error unknown_server(const std::string& server) const;
 
   client_registry_impl_actor::pointer self;

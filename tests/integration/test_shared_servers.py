@@ -1,6 +1,8 @@
 """MCP servers that `bulkhead serve` runs once for several tenants: real ones from npm, who may use them and who may not,
 and what one tenant notices of another's use."""
 
+import csv
+import io
 import json
 import os
 import shutil
@@ -111,10 +113,8 @@ class OneForSeveral(SharedTest):
         self.assertEqual(self.calls_of("eve"), [])
 
     def calls_of(self, tenant):
-        shown = self.world.command("ledger", "--json", MCP_BRIDGE_STATE_DIR=self.server.state_of(tenant))
-        if shown.returncode != 0:
-            return []
-        return [(call["server"], call["tool"]) for record in json.loads(shown.stdout) for call in record["calls"]]
+        shown = self.world.command("ledger", "--calls", "--csv", MCP_BRIDGE_STATE_DIR=self.server.state_of(tenant))
+        return [(row["server"], row["tool"]) for row in csv.DictReader(io.StringIO(shown.stdout.decode()))]
 
     def test_who_may_not_use_it_learns_nothing_of_it(self):
         self.run_well(self.bob, ECHO + "\nprint(await mcp_memory.read_graph())", "everything", "memory")
@@ -154,7 +154,7 @@ print(json.dumps([f and f.get("code") for f in wait_for(answers, range(600, 600 
         self.assertNotIn("forged", read(self.lines))
         # Nor does one who may use another.
         self.assertNotIn("memory", self.run_well(self.ann, "from mcp import runtime\nprint(runtime.discovered_servers())"))
-        self.assertEqual(structured(self.ann.run_modern("1", servers=["memory"]))["status"], "error")
+        self.assertEqual(structured(self.ann.run_modern("1", servers=["memory"]))["status"], "validation_error")
 
     def test_a_tenants_own_policy_decides(self):
         self.configure(ann=TENANTS["ann"].replace(OFTEN, 'tools = ["everything/get-*"]\n' + OFTEN))
