@@ -173,7 +173,7 @@ void supervisor_state::stop_sandboxes() {
 
 void supervisor_state::stop_runtime() {
   if (!plan.start_runtime) {
-    enter(stage::over);
+    stop_folders();
     return;
   }
   auto go_on = [this] { stop_folders(); };
@@ -263,10 +263,10 @@ make_sandbox_maker(caf::actor_system& system, const environment_ptr& env,
   auto weak = caf::actor_cast<caf::actor_addr>(supervisor);
   return [&system, env, services, weak]() -> sandbox_actor {
     sandbox_actor made = system.spawn(
-        sandbox, sandbox_context{env, services->get().processes,
-                                 current(services, &service_directory::services::runtime),
-                                 current(services, &service_directory::services::volumes),
-                                 services->boots});
+        sandbox,
+        sandbox_context{env, services->get().processes,
+                        current(services, &service_directory::services::runtime),
+                        current(services, &service_directory::services::volumes), services->boots});
     if (auto known_to = caf::actor_cast<supervisor_actor>(weak)) {
       caf::anon_send(known_to, create_atom::value, made);
     }

@@ -170,6 +170,9 @@ supervisor_plan engine::make_plan() {
     return process_.system().spawn<caf::detached>(
         credential_store, env_, current(services_, &service_directory::services::http));
   };
+  plan.start_volumes = [this]() -> volume_manager_actor {
+    return process_.system().spawn<caf::detached>(volume_manager, env_);
+  };
   plan.fatal = [this](const std::string& what) { process_.fail(what); };
   if (options_.only_servers) {
     return plan;
@@ -217,9 +220,6 @@ void engine::plan_containers(supervisor_plan& plan) {
 /// be the workers'.
 void engine::plan_detached(supervisor_plan& plan) {
   auto& system = process_.system();
-  plan.start_volumes = [this, &system]() -> volume_manager_actor {
-    return system.spawn<caf::detached>(volume_manager, env_);
-  };
   plan.start_library = [this, &system]() -> tool_library_actor {
     return system.spawn<caf::detached>(tool_library, env_, documents_folder(*env_));
   };

@@ -231,14 +231,15 @@ CAF_TEST(one_that_runs_no_code_has_few_parts_and_stops_with_its_registry) {
   few.services = std::make_shared<service_directory>();
   few.start_processes = plan.start_processes;
   few.start_http = plan.start_http;
+  few.start_volumes = plan.start_volumes;
   few.start_registry = plan.start_registry;
   few.fatal = plan.fatal;
   supervisor_actor small = sys.spawn(supervisor, few);
   all.push_back(caf::actor_cast<caf::actor>(small));
   consume_messages();
-  CAF_CHECK(order == (std::vector<std::string>{"processes", "http", "registry"}));
+  CAF_CHECK(order == (std::vector<std::string>{"processes", "http", "volumes", "registry"}));
   kill(few.services->get().registry);
-  CAF_CHECK_EQUAL(order.size(), 4u);
+  CAF_CHECK_EQUAL(order.size(), 5u);
   registry->stop.held = true;
   all.push_back(sys.spawn([this, small](caf::event_based_actor* asking) {
     asking->request(small, caf::infinite, stop_atom::value)
@@ -248,6 +249,7 @@ CAF_TEST(one_that_runs_no_code_has_few_parts_and_stops_with_its_registry) {
   CAF_CHECK_EQUAL(stopped, 0);
   open(registry->stop);
   CAF_CHECK_EQUAL(stopped, 1);
+  CAF_CHECK_EQUAL(volumes->stop.asked, 1u);
   CAF_CHECK(fatal.empty());
 }
 
