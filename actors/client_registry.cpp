@@ -67,6 +67,23 @@ struct status_collection {
   }
 };
 
+using client_pointer = mcp_client_impl_actor::stateful_pointer<mcp_client_state>;
+
+mcp_client_impl_actor::behavior_type client_for_several(client_pointer self, environment_ptr env,
+                                                        child_host_actor processes,
+                                                        server_entry entry) {
+  self->state.serves_several = true;
+  return mcp_client(self, std::move(env), std::move(processes), std::move(entry));
+}
+
+mcp_client_impl_actor::behavior_type http_client_for_several(client_pointer self,
+                                                             environment_ptr env,
+                                                             mcp_http_services web,
+                                                             server_entry entry) {
+  self->state.serves_several = true;
+  return mcp_http_client(self, std::move(env), std::move(web), std::move(entry));
+}
+
 } // namespace
 
 client_registry_state::client_registry_state(client_registry_impl_actor::pointer self)
@@ -80,7 +97,8 @@ void client_registry_state::configure(catalogue_ptr configured) {
   }
   for (auto at = clients.begin(); at != clients.end();) {
     const auto* entry = catalogue->find(at->first);
-    if (entry != nullptr && entry->name == at->first && same_server(at->second.entry, *entry)) {
+    if (entry != nullptr && entry->name == at->first && same_server(at->second.entry, *entry) &&
+        is_shared(at->second.entry) == is_shared(*entry)) {
       ++at;
       continue;
     }
@@ -161,10 +179,22 @@ error client_registry_state::unknown_server(const std::string& server) const {
 }
 
 mcp_client_actor client_registry_state::spawn_client(const server_entry& entry) {
+  if (is_shared(entry)) {
+    return spawn_shared(entry);
+  }
   if (entry.transport == server_transport::stdio) {
     return self->spawn(mcp_client, env, processes, entry);
   }
   return self->spawn(mcp_http_client, env, web, entry);
+}
+
+mcp_client_actor client_registry_state::spawn_shared(const server_entry& entry) {
+  if (shared.registry) {
+    return self->spawn(shared_client, env, shared, entry);
+  }
+  return entry.transport == server_transport::stdio
+             ? self->spawn(client_for_several, env, processes, entry)
+             : self->spawn(http_client_for_several, env, web, entry);
 }
 
 caf::result<mcp_client_actor> client_registry_state::client_of(const std::string& server) {
@@ -174,6 +204,10 @@ caf::result<mcp_client_actor> client_registry_state::client_of(const std::string
   const auto* entry = catalogue->find(server);
   if (entry == nullptr) {
     return to_caf(unknown_server(server));
+  }
+  if (shared.has && !shared.registry && entry->name != server) {
+    // What is an alias here may be a name where there are other servers besides.
+    return to_caf(errc::not_found, fmt::format("there is no MCP server \"{}\"", server));
   }
   auto& client = clients[entry->name];
   if (!client.handle) {
@@ -295,6 +329,15 @@ client_registry(client_registry_impl_actor::stateful_pointer<client_registry_sta
   state.web = std::move(web);
   state.configure(std::move(configured));
   return state.make_behavior();
+}
+
+client_registry_impl_actor::behavior_type
+sharing_registry(client_registry_impl_actor::stateful_pointer<client_registry_state> self,
+                 environment_ptr env, process_host_actor processes, mcp_http_services web,
+                 catalogue_ptr configured, shared_services shared) {
+  self->state.shared = std::move(shared);
+  return client_registry(self, std::move(env), std::move(processes), std::move(web),
+                         std::move(configured));
 }
 
 } // namespace bulkhead

@@ -14,6 +14,7 @@
 #include "actors/environment.hpp"
 #include "actors/interfaces.hpp"
 #include "actors/mcp_http_link.hpp"
+#include "actors/shared_client.hpp"
 
 namespace bulkhead {
 
@@ -43,16 +44,19 @@ struct client_registry_state {
   void note_user(known_client& client);
   caf::result<mcp_client_actor> client_of(const std::string& server);
   mcp_client_actor spawn_client(const server_entry& entry);
+  mcp_client_actor spawn_shared(const server_entry& entry);
   caf::result<std::vector<client_status>> status();
   caf::result<caf::ok_atom> stop();
   void client_died(const caf::down_msg& down);
   void client_stopped();
+  bool is_shared(const server_entry& entry) const { return shared.has && shared.has(entry); }
   error unknown_server(const std::string& server) const;
 
   client_registry_impl_actor::pointer self;
   environment_ptr env;
   process_host_actor processes;
   mcp_http_services web;                         ///< for servers that aren't started here
+  shared_services shared;                        ///< of several tenants
   catalogue_ptr all;                             ///< as configured
   catalogue_ptr catalogue;                       ///< what policy allows of it
   std::map<std::string, known_client> clients;   ///< by raw name
@@ -70,5 +74,11 @@ client_registry_impl_actor::behavior_type
 client_registry(client_registry_impl_actor::stateful_pointer<client_registry_state> self,
                 environment_ptr env, process_host_actor processes, mcp_http_services web,
                 catalogue_ptr configured);
+
+/// As that; some of the servers are those of several tenants.
+client_registry_impl_actor::behavior_type
+sharing_registry(client_registry_impl_actor::stateful_pointer<client_registry_state> self,
+                 environment_ptr env, process_host_actor processes, mcp_http_services web,
+                 catalogue_ptr configured, shared_services shared);
 
 } // namespace bulkhead

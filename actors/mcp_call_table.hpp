@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <deque>
 #include <limits>
+#include <list>
 #include <map>
 #include <optional>
 #include <set>
@@ -46,6 +47,8 @@ struct upstream_call {
   answer_room room; ///< for the result
   tool_caller_actor caller{};
   trace_context trace{};
+  /// Where the server is shared: by whom the call came, with whose other calls it waits in line.
+  caf::actor_addr line{};
 
   std::uint32_t questions = 0; ///< asked so far
   std::uint32_t open = 0;      ///< of them, those without an answer; meanwhile its time rests
@@ -63,13 +66,14 @@ public:
   using clock = upstream_call::clock;
 
   /// False if a call of the same caller's id is there already. Calls that aren't sent at once wait
-  /// in this order.
+  /// in this order, those of each line for themselves: the lines take turns.
   bool add(std::uint64_t id, upstream_call call) {
     if (!by_caller_.emplace(call.caller_id, id).second) {
       return false;
     }
     due_.emplace(call.due, id);
-    waiting_.push_back(id);
+    line_of(call.line).push_back(id);
+    ++waiting_;
     calls_.emplace(id, std::move(call));
     return true;
   }
@@ -84,18 +88,22 @@ public:
     return found == by_caller_.end() ? std::nullopt : std::optional{found->second};
   }
 
-  /// The call that has waited longest; nothing if all are sent.
+  /// The call whose turn it is; nothing if all are sent.
   std::optional<std::uint64_t> first_waiting() const {
-    return waiting_.empty() ? std::nullopt : std::optional{waiting_.front()};
+    return lines_.empty() ? std::nullopt : std::optional{lines_.front().second.front()};
   }
 
-  std::size_t waiting() const { return waiting_.size(); }
-  std::size_t sent() const { return calls_.size() - waiting_.size(); }
+  /// The calls of one line that aren't sent.
+  std::size_t waiting(const caf::actor_addr& line) const {
+    auto found = find_line(line);
+    return found == lines_.end() ? 0 : found->second.size();
+  }
+  std::size_t sent() const { return calls_.size() - waiting_; }
 
   /// The call goes to the server now; its deadline is no later than `due`.
   void mark_sent(std::uint64_t id, upstream_call& call, clock::time_point now,
                  clock::time_point due) {
-    std::erase(waiting_, id);
+    leave_line(id, call, true);
     call.sent = now;
     set_due(id, call, std::min(call.due, due));
   }
@@ -147,7 +155,7 @@ public:
     by_caller_.erase(call.caller_id);
     due_.erase({call.due, id});
     if (!call.sent) {
-      std::erase(waiting_, id);
+      leave_line(id, call, false);
     }
     return call;
   }
@@ -191,10 +199,39 @@ public:
   std::size_t size() const { return calls_.size(); }
 
 private:
+  using line = std::pair<caf::actor_addr, std::deque<std::uint64_t>>;
+
+  std::list<line>::const_iterator find_line(const caf::actor_addr& whose) const {
+    return std::find_if(lines_.begin(), lines_.end(),
+                        [&](const line& each) { return each.first == whose; });
+  }
+
+  std::deque<std::uint64_t>& line_of(const caf::actor_addr& whose) {
+    auto found = std::find_if(lines_.begin(), lines_.end(),
+                              [&](const line& each) { return each.first == whose; });
+    if (found == lines_.end()) {
+      found = lines_.insert(lines_.end(), {whose, {}});
+    }
+    return found->second;
+  }
+
+  /// A line that had its turn is the last one then.
+  void leave_line(std::uint64_t id, const upstream_call& call, bool had_turn) {
+    auto found = std::find_if(lines_.begin(), lines_.end(),
+                              [&](const line& each) { return each.first == call.line; });
+    waiting_ -= std::erase(found->second, id);
+    if (found->second.empty()) {
+      lines_.erase(found);
+    } else if (had_turn) {
+      lines_.splice(lines_.end(), lines_, found);
+    }
+  }
+
   std::unordered_map<std::uint64_t, upstream_call> calls_;
   std::unordered_map<std::uint64_t, std::uint64_t> by_caller_;
   std::set<std::pair<clock::time_point, std::uint64_t>> due_; ///< of those that don't rest
-  std::deque<std::uint64_t> waiting_;                         ///< those that aren't sent, in order
+  std::list<line> lines_;   ///< of those that aren't sent, none empty; the first one's turn it is
+  std::size_t waiting_ = 0; ///< in all lines
   std::map<caf::actor_addr, clock::time_point> abandoned_;
 };
 

@@ -74,6 +74,11 @@ std::string mcp_client_state::subject() const {
 
 std::string mcp_client_state::last_words() const {
   auto text = stderr_end ? stderr_end->text() : std::string{};
+  if (serves_several && !text.empty()) {
+    // It may tell of one tenant what others mustn't read.
+    env->log->warn("{}: the end of its stderr:\n{}", subject(), text);
+    return "; the server's log has the end of its stderr";
+  }
   return text.empty() ? std::string{} : "; the end of its stderr:\n" + text;
 }
 

@@ -175,6 +175,7 @@ struct mcp_client_state {
   environment_ptr env;
   child_host_actor processes;
   server_entry entry;
+  bool serves_several = false; ///< tenants; each is one caller to it
 
   phase current = phase::idle;
   bool told_to_stop = false;

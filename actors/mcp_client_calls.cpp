@@ -45,10 +45,13 @@ caf::result<std::string> mcp_client_state::call(tool_call& request) {
                   fmt::format("{}: the arguments have {} bytes; the limit is {}", what,
                               request.arguments.size(), bounds.tool_payload));
   }
-  if (calls.waiting() >= bounds.calls_waiting) {
+  // Runs have one line, in the order of their calls; tenants have one each.
+  auto line =
+      serves_several ? caf::actor_cast<caf::actor_addr>(self->current_sender()) : caf::actor_addr{};
+  if (auto before = calls.waiting(line); before >= bounds.calls_waiting) {
     return to_caf(errc::overloaded, fmt::format("{}: {} calls wait for the server already; make "
                                                 "fewer at once, or try again later",
-                                                what, calls.waiting()));
+                                                what, before));
   }
   upstream_call waiting{request.id,
                         std::move(request.tool),
@@ -63,6 +66,7 @@ caf::result<std::string> mcp_client_state::call(tool_call& request) {
     return to_caf(errc::overloaded, what + ": no memory for the arguments now; try again later");
   }
   waiting.trace = std::move(request.trace);
+  waiting.line = std::move(line);
   auto promise = self->make_response_promise<std::string>();
   waiting.promise = promise;
   auto id = ++last_request;

@@ -32,6 +32,9 @@ supervisor_state::supervisor_state(supervisor_actor::pointer self) : self{self} 
 
 void supervisor_state::start_all() {
   auto add = [this](std::string what, auto make, auto service_directory::services::*slot) {
+    if (!make) {
+      return;
+    }
     leaves.push_back({std::move(what),
                       [this, make, slot] {
                         auto handle = make();
@@ -45,9 +48,7 @@ void supervisor_state::start_all() {
   using services = service_directory::services;
   add("process host", plan.start_processes, &services::processes);
   add("HTTP host", plan.start_http, &services::http);
-  if (plan.start_credentials) {
-    add("credential store", plan.start_credentials, &services::credentials);
-  }
+  add("credential store", plan.start_credentials, &services::credentials);
   add("volume manager", plan.start_volumes, &services::volumes);
   add("container runtime", plan.start_runtime, &services::runtime);
   add("client registry", plan.start_registry, &services::registry);
@@ -55,14 +56,12 @@ void supervisor_state::start_all() {
   add("artifact store", plan.start_store, &services::store);
   add("admission", plan.start_admission, &services::admission);
   add("Python sessions", plan.start_sessions, &services::sessions);
-  if (plan.start_ledger) {
-    add("ledger", plan.start_ledger, &services::ledger);
-  }
-  if (plan.start_approvals) {
-    add("approval store", plan.start_approvals, &services::approvals);
-  }
+  add("ledger", plan.start_ledger, &services::ledger);
+  add("approval store", plan.start_approvals, &services::approvals);
   if (plan.start_pool) {
-    auto start_pool = [this] { return plan.start_pool(supervisor_actor{self}); };
+    std::function<sandbox_pool_actor()> start_pool = [this] {
+      return plan.start_pool(supervisor_actor{self});
+    };
     add("sandbox pool", start_pool, &services::pool);
   }
 }
@@ -173,6 +172,10 @@ void supervisor_state::stop_sandboxes() {
 }
 
 void supervisor_state::stop_runtime() {
+  if (!plan.start_runtime) {
+    stop_folders();
+    return;
+  }
   auto go_on = [this] { stop_folders(); };
   self->request(plan.services->get().runtime, runtime_budget, stop_atom::value)
       .then([go_on](caf::ok_atom) { go_on(); },
@@ -260,10 +263,10 @@ make_sandbox_maker(caf::actor_system& system, const environment_ptr& env,
   auto weak = caf::actor_cast<caf::actor_addr>(supervisor);
   return [&system, env, services, weak]() -> sandbox_actor {
     sandbox_actor made = system.spawn(
-        sandbox, sandbox_context{env, services->get().processes,
-                                 current(services, &service_directory::services::runtime),
-                                 current(services, &service_directory::services::volumes),
-                                 services->boots});
+        sandbox,
+        sandbox_context{env, services->get().processes,
+                        current(services, &service_directory::services::runtime),
+                        current(services, &service_directory::services::volumes), services->boots});
     if (auto known_to = caf::actor_cast<supervisor_actor>(weak)) {
       caf::anon_send(known_to, create_atom::value, made);
     }

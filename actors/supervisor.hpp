@@ -88,7 +88,8 @@ using supervisor_actor = caf::typed_actor<
     /// The next stage of a stop, or its end, whatever is left (a timer and the stages send this).
     caf::reacts_to<tick_atom, std::uint64_t>>;
 
-/// What the tree is made from.
+/// What the tree is made from. One that runs no code has processes, HTTP, credentials, folders and
+/// the registry alone; the rest of `start_…` is null.
 struct supervisor_plan {
   environment_ptr env;
   std::shared_ptr<service_directory> services;

@@ -6,11 +6,14 @@
 #include <filesystem>
 #include <set>
 
+#include <fmt/format.h>
+
 #include "actors/io/child_process.hpp"
 #include "main/linked_files.hpp"
 #include "protocol/config_text.hpp"
 #include "protocol/env_file.hpp"
 #include "protocol/import_record.hpp"
+#include "protocol/shared_servers.hpp"
 
 namespace bulkhead {
 
@@ -23,15 +26,18 @@ public:
       : allowed_{allowed}, options_{options} {}
 
   void add(const std::string& path);
+  void add_shared(const shared_file& which);
+  void add_own(const settings& config);
   void add_refused(const std::string& path, std::string why) {
     files.push_back({path, {}, std::move(why), {}});
   }
 
   std::vector<config_file> files;
   std::vector<std::string> dependencies;
+  std::vector<std::string> unmatched; ///< globs that name no shared server
 
 private:
-  config_file read(const std::string& path);
+  config_file read(const std::string& path, const trust& allowed);
   const trust& allowed_;
   const load_options& options_;
 };
@@ -39,11 +45,38 @@ private:
 void configuration_loader::add(const std::string& path) {
   dependencies.push_back(path);
   auto other = options_.instead.find(path);
-  files.push_back(other != options_.instead.end() ? other->second : read(path));
+  files.push_back(other != options_.instead.end() ? other->second : read(path, allowed_));
 }
 
-config_file configuration_loader::read(const std::string& path) {
-  auto text = read_trusted_file(path, largest_config_file, allowed_);
+void configuration_loader::add_shared(const shared_file& which) {
+  dependencies.push_back(which.path);
+  auto file = read(which.path, which.allowed);
+  if (which.only && file.refusal.empty()) {
+    if (auto theirs = select_servers(file.text, *which.only)) {
+      file.text = std::move(theirs->text);
+      unmatched = std::move(theirs->unmatched);
+    } // else whoever reads it will say why
+  }
+  files.push_back(std::move(file));
+}
+
+/// What concerns the whole file is told by whoever runs its servers: of a rule about a server that
+/// isn't this tenant's it would be said that there is no such server.
+void settle_shared_problems(const shared_file& which, const std::vector<std::string>& unmatched,
+                            std::vector<config_problem>& problems) {
+  if (!which.only) {
+    return;
+  }
+  std::erase_if(problems, [&](const config_problem& problem) {
+    return problem.file == which.path && (problem.entry.empty() || problem.entry == "policy");
+  });
+  for (const auto& glob : unmatched) {
+    problems.push_back({which.path, {}, fmt::format("\"{}\" names none of its servers", glob)});
+  }
+}
+
+config_file configuration_loader::read(const std::string& path, const trust& allowed) {
+  auto text = read_trusted_file(path, largest_config_file, allowed);
   if (!text) {
     return {path, {}, std::move(text.error().message), {}};
   }
@@ -73,7 +106,27 @@ config_file configuration_loader::read(const std::string& path) {
   for (const auto& source : (*record)->files) {
     dependencies.push_back(source.path);
   }
-  return read_linked_files(path, **record, allowed_, environment_variable);
+  return read_linked_files(path, **record, allowed, environment_variable);
+}
+
+/// Adds the files of the state folder and the one that the settings name.
+void configuration_loader::add_own(const settings& config) {
+  dependencies.push_back(config.state_dir);
+  auto paths = list_trusted_folder(config.state_dir, allowed_);
+  if (!paths) {
+    add_refused(config.state_dir, std::move(paths.error().message));
+    paths = std::vector<std::string>{};
+  }
+  std::set<std::string> all{paths->begin(), paths->end()};
+  for (const auto& [path, file] : options_.instead) {
+    all.insert(path);
+  }
+  for (const auto& path : all) {
+    add(path);
+  }
+  if (!config.servers_config.empty()) {
+    add(config.servers_config);
+  }
 }
 
 /// Where a command leads by PATH and symbolic links; empty when it isn't found.
@@ -113,23 +166,13 @@ trust trusted_by(const settings& config, const account& who) {
 loaded_configuration load_configuration(const settings& config, const account& who,
                                         const std::string& executable,
                                         const load_options& options) {
-  auto allowed = trusted_by(config, who);
+  auto allowed = options.only_shared ? options.shared->allowed : trusted_by(config, who);
   configuration_loader loader{allowed, options};
-  loader.dependencies.push_back(config.state_dir);
-  auto paths = list_trusted_folder(config.state_dir, allowed);
-  if (!paths) {
-    loader.add_refused(config.state_dir, std::move(paths.error().message));
-    paths = std::vector<std::string>{};
+  if (options.shared) {
+    loader.add_shared(*options.shared);
   }
-  std::set<std::string> all{paths->begin(), paths->end()};
-  for (const auto& [path, file] : options.instead) {
-    all.insert(path);
-  }
-  for (const auto& path : all) {
-    loader.add(path);
-  }
-  if (!config.servers_config.empty()) {
-    loader.add(config.servers_config);
+  if (!options.only_shared) {
+    loader.add_own(config);
   }
   file_lookup referred = [&](const std::string& path, bool bound) {
     loader.dependencies.push_back(path);
@@ -138,6 +181,9 @@ loaded_configuration load_configuration(const settings& config, const account& w
   };
   self_check self{executable, config.allow_self_server, canonical_command};
   auto catalogue = read_server_config(loader.files, environment_variable, who.home, self, referred);
+  if (options.shared) {
+    settle_shared_problems(*options.shared, loader.unmatched, catalogue.problems);
+  }
   return {std::move(catalogue), std::move(loader.dependencies)};
 }
 

@@ -29,11 +29,22 @@ struct loaded_configuration {
   std::vector<std::string> dependencies;
 };
 
+/// A file with servers that are run once for several tenants.
+struct shared_file {
+  std::string path;
+  /// Globs: the servers that a tenant may use. Nothing: all, for whoever runs them.
+  std::optional<std::vector<std::string>> only;
+  trust allowed; ///< who may have written it
+};
+
 struct load_options {
   /// Other programs' definitions don't count, linked or copied: for serving more than one user.
   bool own_only = false;
   /// Taken in place of what the file of that path holds, or as if it were there.
   std::map<std::string, config_file> instead = {};
+  /// Read first, so that an own server of the same name counts instead.
+  std::optional<shared_file> shared = {};
+  bool only_shared = false; ///< no other file is read
 };
 
 /// Who may have written what decides here: the account, root, and never a guest.

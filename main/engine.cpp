@@ -39,8 +39,13 @@ constexpr std::size_t most_counted = 256;
 
 configuration_reading read_configuration(const environment& env, const engine_options& options,
                                          const current_rights& rights) {
-  auto loaded = load_configuration(*env.config, options.who, env.executable, options.loading);
-  rights.narrow(loaded.catalogue.rules);
+  auto may = rights.get();
+  auto loading = options.loading;
+  loading.shared = may.shared;
+  auto loaded = load_configuration(*env.config, options.who, env.executable, loading);
+  if (may.narrow) {
+    may.narrow(loaded.catalogue.rules);
+  }
   return {std::make_shared<server_catalogue>(std::move(loaded.catalogue)),
           std::move(loaded.dependencies)};
 }
@@ -91,7 +96,7 @@ expected<std::unique_ptr<engine>> engine::start(shared_process& process, engine_
 engine::engine(shared_process& process, engine_options options, instance_lock lock,
                const std::string& instance)
     : process_{process}, options_{std::move(options)}, rights_{std::make_shared<current_rights>(
-                                                           options_.narrow)},
+                                                           options_.rights)},
       lock_{std::move(lock)}, env_{make_environment(process_, options_, instance)},
       services_{std::make_shared<service_directory>()}, backlog_{
                                                             std::make_shared<ledger_backlog>()} {
@@ -138,9 +143,9 @@ void engine::watch_configuration() {
   watch_->set(std::move(dependencies_));
 }
 
-void engine::change_settings(settings config, std::function<void(policy& rules)> narrow) {
+void engine::change_settings(settings config, engine_rights rights) {
   env_->config.replace(std::move(config));
-  rights_->set(std::move(narrow));
+  rights_->set(std::move(rights));
   caf::anon_send(keeper_, catalogue_atom::value);
 }
 
@@ -156,11 +161,22 @@ supervisor_plan engine::make_plan() {
   };
   plan.start_registry = [this]() -> client_registry_actor {
     return process_.system().spawn(
-        client_registry, env_, services_->get().processes,
+        sharing_registry, env_, services_->get().processes,
         mcp_http_services{current(services_, &service_directory::services::http),
                           current(services_, &service_directory::services::credentials)},
-        configured_->get());
+        configured_->get(), options_.shared);
   };
+  plan.start_credentials = [this]() -> credential_store_actor {
+    return process_.system().spawn<caf::detached>(
+        credential_store, env_, current(services_, &service_directory::services::http));
+  };
+  plan.start_volumes = [this]() -> volume_manager_actor {
+    return process_.system().spawn<caf::detached>(volume_manager, env_);
+  };
+  plan.fatal = [this](const std::string& what) { process_.fail(what); };
+  if (options_.only_servers) {
+    return plan;
+  }
   plan.start_admission = [this]() -> admission_actor {
     if (options_.admission) {
       return options_.admission;
@@ -172,7 +188,6 @@ supervisor_plan engine::make_plan() {
   };
   plan_containers(plan);
   plan_detached(plan);
-  plan.fatal = [this](const std::string& what) { process_.fail(what); };
   return plan;
 }
 
@@ -205,13 +220,6 @@ void engine::plan_containers(supervisor_plan& plan) {
 /// be the workers'.
 void engine::plan_detached(supervisor_plan& plan) {
   auto& system = process_.system();
-  plan.start_credentials = [this, &system]() -> credential_store_actor {
-    return system.spawn<caf::detached>(credential_store, env_,
-                                       current(services_, &service_directory::services::http));
-  };
-  plan.start_volumes = [this, &system]() -> volume_manager_actor {
-    return system.spawn<caf::detached>(volume_manager, env_);
-  };
   plan.start_library = [this, &system]() -> tool_library_actor {
     return system.spawn<caf::detached>(tool_library, env_, documents_folder(*env_));
   };
@@ -226,6 +234,10 @@ void engine::plan_detached(supervisor_plan& plan) {
   plan.start_approvals = [this, &system]() -> approval_store_actor {
     return system.spawn<caf::detached>(approval_store, env_);
   };
+}
+
+std::function<client_registry_actor()> engine::registry() const {
+  return current(services_, &service_directory::services::registry);
 }
 
 session_context engine::context_of_sessions() const {

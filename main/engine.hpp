@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "actors/io/file_watch.hpp"
 #include "actors/ledger.hpp"
 #include "actors/mcp_session.hpp"
+#include "actors/shared_client.hpp"
 #include "actors/supervisor.hpp"
 #include "actors/web_page.hpp"
 #include "main/account.hpp"
@@ -21,6 +23,13 @@
 #include "main/shared_process.hpp"
 
 namespace bulkhead {
+
+/// What an engine may use of what is configured.
+struct engine_rights {
+  /// Narrows what the configuration allows, each time that it is read. Null: it isn't narrowed.
+  std::function<void(policy& rules)> narrow = {};
+  std::optional<shared_file> shared = {}; ///< servers of several engines
+};
 
 /// Whose engine it is, and by what it works.
 struct engine_options {
@@ -30,8 +39,10 @@ struct engine_options {
   /// Where the process has several engines; its name stands in containers, logs and records.
   std::string tenant = {};
   load_options loading = {};
-  /// Narrows what the configuration allows, each time that it is read. Null: it isn't narrowed.
-  std::function<void(policy& rules)> narrow = {};
+  engine_rights rights = {};
+  shared_services shared = {}; ///< servers of several engines
+  /// It runs servers for others and no code, so that it has no sandboxes and keeps no records.
+  bool only_servers = false;
   /// Bounds the runs of all engines; null: this one's alone, by its settings.
   admission_actor admission = {};
   admission_actor boots = {}; ///< gives turns to boot; null: each sandbox boots at once
@@ -43,26 +54,24 @@ struct engine_options {
 environment_ptr make_environment(const shared_process& process, const engine_options& options,
                                  const std::string& instance);
 
-/// What narrows an engine's configuration now. Thread-safe.
+/// An engine's rights as they are now. Thread-safe.
 class current_rights {
 public:
-  explicit current_rights(std::function<void(policy&)> first) : narrow_{std::move(first)} {}
+  explicit current_rights(engine_rights first) : rights_{std::move(first)} {}
 
-  void set(std::function<void(policy&)> next) {
+  void set(engine_rights next) {
     std::lock_guard guard{mutex_};
-    narrow_ = std::move(next);
+    rights_ = std::move(next);
   }
 
-  void narrow(policy& rules) const {
+  engine_rights get() const {
     std::lock_guard guard{mutex_};
-    if (narrow_) {
-      narrow_(rules);
-    }
+    return rights_;
   }
 
 private:
   mutable std::mutex mutex_;
-  std::function<void(policy&)> narrow_;
+  engine_rights rights_;
 };
 
 /// All that runs code and calls tools for one user or one tenant: environment, configuration, the
@@ -87,9 +96,11 @@ public:
   void watch_configuration();
   /// Other settings and rights hold from now on, for what begins from now on; needs a watched
   /// configuration. The folders and the container engine can't become others.
-  void change_settings(settings config, std::function<void(policy& rules)> narrow);
+  void change_settings(settings config, engine_rights rights);
 
   service_directory::services services() const { return services_->get(); }
+  /// Gives the registry as it is when asked; null once the engine has ended.
+  std::function<client_registry_actor()> registry() const;
   const supervisor_actor& tree() const { return supervisor_; }
   const run_starter& starter() const { return starter_; }
   /// What any client's session talks to; who serves that client adds what it has of its own.

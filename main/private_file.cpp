@@ -53,4 +53,29 @@ expected<void> write_private_file(const std::string& folder, const std::string& 
   return {};
 }
 
+expected<void> make_private_folder(const std::string& path) {
+  auto parent = path.substr(0, path.rfind('/'));
+  for (const auto& each : {parent, path}) {
+    if (::mkdir(each.c_str(), 0700) != 0 && errno != EEXIST) {
+      return failed("make the folder", each, errno);
+    }
+  }
+  struct stat info {};
+  if (::lstat(path.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) {
+    return fail(
+        errc::unavailable,
+        fmt::format("\"{}\" must be a folder, and no link: nobody else may look into it", path));
+  }
+  if (info.st_uid != ::geteuid()) {
+    return fail(errc::unavailable,
+                fmt::format("the folder \"{0}\" belongs to another account; as root: chown -R {1} "
+                            "\"{0}\"",
+                            path, ::geteuid()));
+  }
+  if (::chmod(path.c_str(), 0700) != 0) {
+    return failed("keep from others the folder", path, errno);
+  }
+  return {};
+}
+
 } // namespace bulkhead

@@ -14,4 +14,8 @@ namespace bulkhead {
 expected<void> write_private_file(const std::string& folder, const std::string& name,
                                   std::string_view text, mode_t mode = 0600);
 
+/// Makes a folder, and the one it lies in if need be, that nobody but the account may look into; of
+/// one that is there, closes it to others. Errors: unavailable.
+expected<void> make_private_folder(const std::string& path);
+
 } // namespace bulkhead

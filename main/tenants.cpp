@@ -1,48 +1,17 @@
 #include "main/tenants.hpp"
 
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
-#include <cstring>
 #include <utility>
 
 #include <caf/all.hpp>
 #include <fmt/format.h>
 
+#include "main/private_file.hpp"
+
 namespace bulkhead {
 
 namespace {
-
-/// Nobody but the account may look into a tenant's folder.
-expected<void> make_folder_of(const std::string& state_dir) {
-  auto parent = state_dir.substr(0, state_dir.rfind('/'));
-  for (const auto& path : {parent, state_dir}) {
-    if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
-      return fail(errc::unavailable,
-                  fmt::format("make the folder \"{}\": {}", path, std::strerror(errno)));
-    }
-  }
-  struct stat info {};
-  if (::lstat(state_dir.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) {
-    return fail(errc::unavailable, fmt::format("\"{}\" must be a folder, and no link: it is one "
-                                               "tenant's alone",
-                                               state_dir));
-  }
-  if (info.st_uid != ::geteuid()) {
-    return fail(errc::unavailable,
-                fmt::format("the folder \"{0}\" belongs to another account; as root: chown -R {1} "
-                            "\"{0}\"",
-                            state_dir, ::geteuid()));
-  }
-  if (::chmod(state_dir.c_str(), 0700) != 0) {
-    return fail(errc::unavailable, fmt::format("keep the folder \"{}\" from others: {}", state_dir,
-                                               std::strerror(errno)));
-  }
-  return {};
-}
 
 token_bucket::time_point now() {
   return std::chrono::steady_clock::now();
@@ -51,8 +20,8 @@ token_bucket::time_point now() {
 } // namespace
 
 tenants::tenants(shared_process& process, account who, settings base, std::string runtime_dir)
-    : process_{process}, who_{std::move(who)}, base_{std::move(base)}, runtime_dir_{std::move(
-                                                                           runtime_dir)},
+    : process_{process}, who_{std::move(who)}, base_{std::move(base)},
+      runtime_dir_{std::move(runtime_dir)}, shared_{process_, who_, base_, runtime_dir_},
       concurrent_runs_{base_.concurrent_runs}, queue_{limits{}.admission_queue} {
   admission_rules rules;
   rules.runs = [this] {
@@ -73,6 +42,7 @@ tenants::~tenants() {
   for (auto& [name, each] : leaving_) {
     each->begin_stop();
   }
+  shared_.begin_stop();
   leaving_.clear();
   ending_.clear();
   caf::scoped_actor self{process_.system()};
@@ -105,10 +75,15 @@ std::vector<std::string> tenants::apply(const serve_config& config) {
     }
     std::erase_if(missing_, [&](const auto& each) { return config.find(each.first) == nullptr; });
   }
+  shared_.apply(config.shared_servers);
   for (const auto& one : config.tenants) {
     start_or_change(one);
   }
   return gone;
+}
+
+engine_rights tenants::rights_of(const tenant& one) const {
+  return {[one](policy& rules) { add_rules(one, rules); }, shared_.part_of(one)};
 }
 
 void tenants::end(const std::vector<std::string>& names) {
@@ -122,14 +97,17 @@ void tenants::end(const std::vector<std::string>& names) {
 
 void tenants::start_or_change(const tenant& one) {
   auto own = settings_for(base_, one);
+  auto rights = rights_of(one);
+  auto shared = rights.shared ? rights.shared->path : std::string{};
   std::shared_ptr<engine> runs;
   {
     std::lock_guard guard{mutex_};
     auto found = served_.find(one.name);
     if (found != served_.end()) {
-      if (found->second.what == one) {
+      if (found->second.what == one && found->second.shared == shared) {
         return;
       }
+      found->second.shared = shared;
       runs = found->second.runs;
       found->second.requests.change(one.limits.requests_per_second, one.limits.burst, now());
       found->second.what = one;
@@ -139,7 +117,7 @@ void tenants::start_or_change(const tenant& one) {
     add(one, std::move(own));
     return;
   }
-  runs->change_settings(std::move(own), [one](policy& rules) { add_rules(one, rules); });
+  runs->change_settings(std::move(own), std::move(rights));
 }
 
 void tenants::add(const tenant& one, settings own) {
@@ -151,32 +129,31 @@ void tenants::add(const tenant& one, settings own) {
     missing_[one.name] = std::move(folder);
     return;
   }
-  for (const auto& problem : (*runs)->catalogue()->problems) {
-    if (problem.kind == problem_kind::error) {
-      (*runs)->env()->log->warn("{}", to_text(problem));
-    }
-  }
+  log_problems(**runs);
   serve(one, std::move(*runs));
 }
 
 void tenants::serve(const tenant& one, std::shared_ptr<engine> runs) {
   runs->watch_configuration();
+  auto shared = shared_.part_of(one);
   std::lock_guard guard{mutex_};
   missing_.erase(one.name);
   served_.emplace(one.name,
                   served{one,
+                         shared ? shared->path : std::string{},
                          std::move(runs),
                          {one.limits.requests_per_second, double(one.limits.burst), now()}});
 }
 
 expected<std::shared_ptr<engine>> tenants::start_engine(const tenant& one, settings own) {
-  if (auto made = make_folder_of(own.state_dir); !made) {
+  if (auto made = make_private_folder(own.state_dir); !made) {
     return tl::unexpected{made.error()};
   }
   engine_options options{who_, std::move(own), runtime_dir_};
   options.tenant = one.name;
   options.loading.own_only = true;
-  options.narrow = [one](policy& rules) { add_rules(one, rules); };
+  options.rights = rights_of(one);
+  options.shared = shared_.services();
   options.admission = admission_;
   options.boots = boots_;
   options.has_page = true;

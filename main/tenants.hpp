@@ -17,6 +17,7 @@
 #include "actors/http_front_end.hpp"
 #include "main/engine.hpp"
 #include "main/shared_process.hpp"
+#include "main/shared_servers.hpp"
 #include "protocol/tenant_config.hpp"
 #include "protocol/tenant_token.hpp"
 #include "protocol/token_bucket.hpp"
@@ -80,12 +81,14 @@ private:
   /// What may change of a tenant while it is served.
   struct served {
     tenant what;
+    std::string shared; ///< the file with the servers that it shares, if it does
     std::shared_ptr<engine> runs;
     token_bucket requests;
   };
 
   void start_or_change(const tenant& one);
   void add(const tenant& one, settings own);
+  engine_rights rights_of(const tenant& one) const;
   void serve(const tenant& one, std::shared_ptr<engine> runs);
   expected<std::shared_ptr<engine>> start_engine(const tenant& one, settings own);
   run_quota quota_of(const std::string& name) const;
@@ -99,6 +102,7 @@ private:
   admission_actor boots_; ///< gives the turns to boot
   std::shared_ptr<std::atomic<bool>> has_page_ = std::make_shared<std::atomic<bool>>(false);
   std::shared_ptr<current_tokens> tokens_ = std::make_shared<current_tokens>();
+  shared_servers shared_;
   mutable std::mutex mutex_; ///< for what follows
   std::map<std::string, served> served_;
   std::map<std::string, std::string> missing_; ///< tenants that can't be served: their folders

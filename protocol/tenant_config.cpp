@@ -56,7 +56,8 @@ void add_list(const std::optional<std::vector<std::string>>& list, const std::st
 tenant_change compare_tenants(const tenant& before, const tenant& after) {
   tenant_change result{after.name};
   result.tokens = before.tokens != after.tokens;
-  result.rights = before.servers != after.servers || before.tools != after.tools;
+  result.rights = before.servers != after.servers || before.tools != after.tools ||
+                  before.shared != after.shared;
   result.image = before.image != after.image;
   result.limits = before.limits != after.limits;
   return result;
@@ -165,6 +166,7 @@ serve_change compare(const serve_config& before, const serve_config& after) {
   note(result.at_once, "admission.queue", before.queue != after.queue);
   note(result.at_once, "oauth", before.oauth != after.oauth);
   note(result.at_once, "ui.enabled", has_ui(before) != has_ui(after));
+  note(result.at_once, "shared.servers", before.shared_servers != after.shared_servers);
   for (const auto& each : before.tenants) {
     const auto* now = after.find(each.name);
     if (now == nullptr) {

@@ -56,6 +56,7 @@ struct tenant {
   std::optional<std::vector<std::string>> tools;
   std::string image;
   tenant_limits limits;
+  std::vector<std::string> shared = {}; ///< globs: which of the shared servers it may use
 
   friend bool operator==(const tenant&, const tenant&) = default;
 };
@@ -90,6 +91,8 @@ struct serve_config {
   /// Where /metrics is, and all that /healthz and /readyz have to say: without a token, so for
   /// operators alone. Nothing: nowhere.
   std::optional<listen_address> operators;
+  /// The file with the MCP servers that are run once for several tenants; empty: there are none.
+  std::string shared_servers;
   std::vector<tenant> tenants;      ///< by name
   std::vector<std::string> remarks; ///< worth a warning, for people
 

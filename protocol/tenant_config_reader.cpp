@@ -17,6 +17,8 @@ using std::chrono::milliseconds;
 
 constexpr std::string_view a_date = "a date without quotes, e.g. 2027-01-01, or a moment, e.g. "
                                     "2027-01-01T08:00:00Z (without a zone: UTC)";
+constexpr std::string_view in_pem = "in PEM form";
+constexpr std::string_view with_servers = "with \"mcpServers\", e.g. \"shared/servers.json\"";
 constexpr std::string_view a_hash =
     "the SHA-256 of a token, 64 hexadecimal digits, as `bulkhead token new` writes it";
 
@@ -34,9 +36,9 @@ value_kind<listen_address> listen_value() {
           }};
 }
 
-/// A file, from the folder of the configuration on.
-value_kind<std::string> path_value(const std::string& configuration) {
-  return {"the path of a file in PEM form",
+/// A file, from the folder of the configuration on; `what` it is.
+value_kind<std::string> path_value(const std::string& configuration, std::string_view what) {
+  return {fmt::format("the path of a file {}", what),
           [configuration](std::string_view text) -> std::optional<std::string> {
             if (text.empty() || text.find('\0') != std::string_view::npos) {
               return std::nullopt;
@@ -123,8 +125,10 @@ public:
 
 private:
   void read_tls(const toml::table& table);
+  void read_shared(const toml::table& table);
   void read_tenants(const toml::table& table);
   void read_tenant(const toml::key& name, const toml::table& table);
+  void read_shared_use(toml_fields& from, tenant& to);
   void read_limits(const toml::table* table, const std::string& path, tenant_limits& to);
   void read_timeouts(toml_fields& from, const std::string& path, tenant_limits& to);
   void read_token(const toml::node& member, const std::string& path, tenant& to);
@@ -132,6 +136,7 @@ private:
   void find_twins();
 
   const settings& process_;
+  bool has_shared_ = false; ///< the file has the table, usable or not
   /// Where each token stands, in the order of the tenants and of their tokens.
   std::vector<toml::source_region> token_places_;
   std::vector<tenant> read_order_;
@@ -175,6 +180,10 @@ void config_reader::read(const toml::table& root) {
     }
     operators.finish();
   }
+  if (const auto* table = from.take_table("shared")) {
+    has_shared_ = true;
+    read_shared(*table);
+  }
   if (const auto* table = from.take_table("tenants")) {
     read_tenants(*table);
   }
@@ -190,14 +199,43 @@ void config_reader::read(const toml::table& root) {
 void config_reader::read_tls(const toml::table& table) {
   toml_fields from{table, "tls", findings};
   tls_files files;
-  bool both = from.take("certificate", files.certificate, path_value(findings.file()));
-  both = from.take("key", files.key, path_value(findings.file())) && both;
+  bool both = from.take("certificate", files.certificate, path_value(findings.file(), in_pem));
+  both = from.take("key", files.key, path_value(findings.file(), in_pem)) && both;
   from.finish();
   if (!both && (!table.contains("certificate") || !table.contains("key"))) {
     from.refuse("certificate", table, " and tls.key belong together: name both files");
   }
   if (both) {
     result.tls = files;
+  }
+}
+
+void config_reader::read_shared(const toml::table& table) {
+  toml_fields from{table, "shared", findings};
+  from.take("servers", result.shared_servers, path_value(findings.file(), with_servers));
+  from.finish();
+  if (!result.shared_servers.empty() && result.shared_servers == process_.servers_config) {
+    from.refuse("servers", table,
+                " is the file that MCP_SERVERS_CONFIG names, whose servers each tenant runs for "
+                "itself: name another one");
+  }
+  if (!table.contains("servers")) {
+    findings.refuse(table.source(), fmt::format("shared.servers is missing: expected the path of a "
+                                                "file {}",
+                                                with_servers));
+  }
+}
+
+/// Which of the shared servers a tenant may use.
+void config_reader::read_shared_use(toml_fields& from, tenant& to) {
+  std::optional<std::vector<std::string>> globs;
+  from.take_texts("shared", "a list of shared servers, globs", globs,
+                  [](std::string_view text) { return pattern_fault(text, false); });
+  to.shared = std::move(globs).value_or(std::vector<std::string>{});
+  if (!to.shared.empty() && !has_shared_) {
+    from.refuse("shared", *from.take("shared"),
+                " names servers that several tenants share, and there are none: name the file with "
+                "them, e.g. [shared] servers = \"shared/servers.json\"");
   }
 }
 
@@ -232,6 +270,7 @@ void config_reader::read_tenant(const toml::key& name, const toml::table& table)
                   [](std::string_view text) { return pattern_fault(text, false); });
   from.take_texts("tools", "a list of SERVER/TOOL, globs", one.tools,
                   [](std::string_view text) { return pattern_fault(text, true); });
+  read_shared_use(from, one);
   from.take("image", one.image, image_value());
   read_limits(from.take_table("limits"), path + ".limits", one.limits);
   from.finish();

@@ -224,6 +224,35 @@ CAF_TEST(the_tree_starts_in_the_order_of_the_plan) {
   CAF_CHECK(fatal.empty());
 }
 
+CAF_TEST(one_that_runs_no_code_has_few_parts_and_stops_with_its_registry) {
+  order.clear();
+  supervisor_plan few;
+  few.env = env;
+  few.services = std::make_shared<service_directory>();
+  few.start_processes = plan.start_processes;
+  few.start_http = plan.start_http;
+  few.start_volumes = plan.start_volumes;
+  few.start_registry = plan.start_registry;
+  few.fatal = plan.fatal;
+  supervisor_actor small = sys.spawn(supervisor, few);
+  all.push_back(caf::actor_cast<caf::actor>(small));
+  consume_messages();
+  CAF_CHECK(order == (std::vector<std::string>{"processes", "http", "volumes", "registry"}));
+  kill(few.services->get().registry);
+  CAF_CHECK_EQUAL(order.size(), 5u);
+  registry->stop.held = true;
+  all.push_back(sys.spawn([this, small](caf::event_based_actor* asking) {
+    asking->request(small, caf::infinite, stop_atom::value)
+        .then([this](caf::ok_atom) { ++stopped; }, [](const caf::error&) {});
+  }));
+  consume_messages();
+  CAF_CHECK_EQUAL(stopped, 0);
+  open(registry->stop);
+  CAF_CHECK_EQUAL(stopped, 1);
+  CAF_CHECK_EQUAL(volumes->stop.asked, 1u);
+  CAF_CHECK(fatal.empty());
+}
+
 CAF_TEST(a_lost_leaf_is_started_again_alone_and_its_new_handle_is_known) {
   auto before = services->get();
   kill(before.registry);

@@ -395,6 +395,55 @@ TEST(tenant_config, what_a_change_needs) {
   EXPECT_EQ(compare(*before, after).restart, texts{"tls"});
 }
 
+constexpr auto sharing = R"([shared]
+servers = "shared/servers.json"
+[tenants.a]
+shared = ["github", "docs*"]
+[tenants.b]
+)";
+
+TEST(tenant_config, servers_that_several_share) {
+  auto config = read(sharing);
+  ASSERT_TRUE(config) << refusals(sharing);
+  EXPECT_EQ(config->shared_servers, "/etc/bulkhead/shared/servers.json");
+  EXPECT_EQ(config->find("a")->shared, (texts{"github", "docs*"}));
+  EXPECT_TRUE(config->find("b")->shared.empty()) << "none by default";
+  EXPECT_TRUE(read("")->shared_servers.empty());
+}
+
+TEST(tenant_config, sharing_that_cannot_be_meant) {
+  EXPECT_EQ(
+      refusal("[tenants.a]\nshared = [\"x\"]\n"),
+      "2: tenants.a.shared names servers that several tenants share, and there are none: name "
+      "the file with them, e.g. [shared] servers = \"shared/servers.json\"");
+  EXPECT_EQ(refusal("[shared]\n"), "1: shared.servers is missing: expected the path of a file with "
+                                   "\"mcpServers\", e.g. \"shared/servers.json\"");
+  EXPECT_EQ(refusal("[shared]\nservers = \"\"\n"),
+            "2: shared.servers = \"\" can't be used: expected the path of a file with "
+            "\"mcpServers\", e.g. \"shared/servers.json\"");
+  EXPECT_EQ(refusal("[shared]\nservers = \"s.json\"\n[tenants.a]\nshared = [\"x/y\"]\n"),
+            "4: tenants.a.shared: \"x/y\" names a tool: it belongs into \"tools\", and a server's "
+            "name here");
+  settings process;
+  process.servers_config = "/etc/bulkhead/s.json";
+  auto both = read("[shared]\nservers = \"s.json\"\n", process);
+  ASSERT_FALSE(both);
+  EXPECT_NE(both.error().front().message.find("MCP_SERVERS_CONFIG"), std::string::npos);
+}
+
+TEST(tenant_config, a_change_of_what_is_shared_needs_no_restart) {
+  auto before = read(sharing);
+  ASSERT_TRUE(before);
+  auto after = *before;
+  after.shared_servers = "/other.json";
+  after.tenants[0].shared = {"github"};
+  auto change = compare(*before, after);
+  EXPECT_EQ(change.at_once, texts{"shared.servers"});
+  EXPECT_TRUE(change.restart.empty());
+  ASSERT_EQ(change.changed.size(), 1U);
+  EXPECT_TRUE(change.changed[0].rights);
+}
+
 TEST(tenant_config, files_that_are_none) {
   EXPECT_EQ(refusal("a = \n"), "1: this is no valid TOML (column 5)");
   // The library asserts of these what it refuses.
