@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -28,6 +27,12 @@ using namespace std::chrono_literals;
 /// Runs that go on when the process is asked to end may take that long.
 constexpr auto drain_time = 10s;
 constexpr auto front_end_stop_budget = 14s;
+/// For clients to take what was answered last.
+constexpr auto last_answers = 500ms;
+
+/// Messages as large as they may be take a worker a while: as many tenants may send such ones, less
+/// one, and the rest needn't wait for them.
+constexpr std::size_t least_workers = 4;
 
 constexpr const char* only_tenant = "local";
 
@@ -58,7 +63,7 @@ public:
   http_server(const command_line& line, const settings& config, const account& who,
               std::string runtime_dir, service_link link)
       : line_{line}, base_{base_of(config)}, who_{who},
-        runtime_dir_{std::move(runtime_dir)}, process_{config, stop_},
+        runtime_dir_{std::move(runtime_dir)}, process_{config, stop_, least_workers},
         tenants_{process_, who, base_, runtime_dir_}, gate_{process_, tenants_.tokens()},
         link_{std::move(link)}, path_{serve_file_path(line.serve_config, config)} {}
 
@@ -78,6 +83,7 @@ private:
   web_page_context page_context_of_all();
   expected<void> listen();
   expected<void> listen_for_operators();
+  expected<void> refuse_to_listen(const error& why, const char* key, const char* other) const;
   void announce(int out);
   void watch();
   std::vector<std::string> files_that_count() const;
@@ -166,6 +172,16 @@ web_page_context http_server::page_context_of_all() {
   return made;
 }
 
+/// An address that can't be had is another's, or none of this machine's.
+expected<void> http_server::refuse_to_listen(const error& why, const char* key,
+                                             const char* other) const {
+  bool address = why.code == errc::unavailable;
+  return fail(why.code, fmt::format("{}{}", why.message,
+                                    address ? fmt::format("; {} in {}{} gives another address", key,
+                                                          path_, other)
+                                            : std::string{}));
+}
+
 expected<void> http_server::listen() {
   http_front_end_context context;
   context.env = make_environment(process_, {who_, base_, runtime_dir_}, {});
@@ -197,7 +213,7 @@ expected<void> http_server::listen() {
       process_.io(), options,
       client_requests({front_end_, health_, page_, tenants_.page_switch(), gate_.metadata()}));
   if (!opened) {
-    return tl::unexpected{opened.error()};
+    return refuse_to_listen(opened.error(), "\"listen\"", " or --listen");
   }
   listener_ = std::move(*opened);
   return config_.operators ? listen_for_operators() : expected<void>{};
@@ -215,7 +231,7 @@ expected<void> http_server::listen_for_operators() {
   auto opened =
       io::http_listener::open(process_.io(), options, operator_requests(process_, health_));
   if (!opened) {
-    return fail(opened.error().code, "operator.listen: " + opened.error().message);
+    return refuse_to_listen(opened.error(), "\"listen\" of [operator]", "");
   }
   operators_ = std::move(*opened);
   process_.log()->info("figures for operators at http://{}:{}/metrics",
@@ -290,6 +306,7 @@ void http_server::reload() {
     }
     tenants_.end(gone);
     watch_->set(files_that_count());
+    listener_->tokens_changed();
   }
   renew_certificate();
 }
@@ -335,9 +352,6 @@ void http_server::stop() {
   if (watch_) {
     watch_->close();
   }
-  if (operators_) {
-    operators_->close(0ms, {});
-  }
   if (!front_end_) {
     return;
   }
@@ -351,6 +365,11 @@ void http_server::stop() {
     self->monitor(each);
     self->send_exit(each, caf::exit_reason::kill);
     self->receive([](const caf::down_msg&) {}, caf::after(2s) >> [] {});
+  }
+  for (const auto& each : {listener_, operators_}) {
+    if (each) {
+      io::close_and_wait(*each, last_answers);
+    }
   }
 }
 

@@ -307,6 +307,20 @@ std::uint32_t status_of_response(std::string_view message) {
   }
 }
 
+std::string overload_data(std::chrono::seconds again) {
+  return fmt::format(R"({{"reason":"overloaded","retryAfterSeconds":{}}})", again.count());
+}
+
+std::optional<std::chrono::seconds> overload_wait(std::string_view message) {
+  auto failure = outline_of(message).find("error");
+  auto data = is_json_object(failure) ? outline_of(failure).find("data") : std::string_view{};
+  auto read = is_json_object(data) ? outline_of(data) : json_outline{};
+  auto again = read_number(read.find("retryAfterSeconds"));
+  return read.find("reason") == R"("overloaded")" && again
+             ? std::optional{std::chrono::seconds{*again}}
+             : std::nullopt;
+}
+
 bool is_response(std::string_view message) {
   return outline_of(message).find("method").empty();
 }

@@ -156,6 +156,22 @@ class AccessTokens(AccessTokenTest):
         self.assertEqual(self.ask(self.token(team="eve")).status, 403, "a tenant that there isn't")
         self.assertNotIn(self.token().split(".")[1], self.server.log_text())
 
+    def test_refusals_are_in_the_log_but_not_the_tokens_nor_all_of_them(self):
+        token = self.token(exp=int(time.time()) - 600)
+        for _ in range(60):
+            self.assertEqual(self.ask(token).status, 401)
+        lines = [line for line in self.server.log_text().splitlines() if "an access token is refused" in line]
+        self.assertTrue(any("expired" in line for line in lines), lines)
+        self.assertLess(len(lines), 60)
+        for part in token.split("."):
+            self.assertNotIn(part, self.server.log_text())
+
+    def test_tenants_that_are_not_there_have_one_rate_together(self):
+        statuses = [self.ask(self.token(team=f"made-up-{number}")).status for number in range(90)]
+        self.assertEqual(statuses[0], 403)
+        self.assertIn(429, statuses)
+        self.assertEqual(self.ask(self.token()).status, 200, "others don't notice")
+
     def test_missing_scopes(self):
         answer = self.ask(self.token(scope="openid"))
         self.assertEqual(answer.status, 403)
