@@ -177,13 +177,13 @@ class Connections(FloodTest):
 
 class Latency(FloodTest):
     ROUNDS = 40
-    # On a machine with two processors the flood's own client and the server want both of them, too.
-    MOST_SLOWER = 25
+    # The flood's own client wants the processors, too.
+    MOST_SLOWER = 6
 
-    def latency(self):
+    def latency(self, is_enough=lambda: True):
         """Of the other's small request, as a rule."""
         times = []
-        for _ in range(self.ROUNDS):
+        while len(times) < self.ROUNDS or not is_enough():
             begun = time.monotonic()
             self.assertEqual(self.ann.ask_modern(1, "tools/list").status, 200)
             times.append(time.monotonic() - begun)
@@ -194,9 +194,8 @@ class Latency(FloodTest):
         body = modern("tools/list", padding=8 * MEBIBYTE)
         with Attack(lambda: self.bob.ask(message=body, headers={
                 "MCP-Protocol-Version": MODERN, "Mcp-Method": "tools/list"}).text(), threads=6) as attack:
-            before = attack.rounds
-            flooded = self.latency()
-            self.assertGreater(attack.rounds, before, "the flood goes on")
+            enough = attack.rounds + 12
+            flooded = self.latency(lambda: attack.rounds >= enough)
         self.assertLess(flooded / quiet, self.MOST_SLOWER, f"{quiet:.4f} s when quiet, {flooded:.4f} s in the flood")
         self.assert_both_served_after()
 
