@@ -201,7 +201,7 @@ CAF_TEST(the front end hands bodies on without looking at them) {
   auto answer = std::make_shared<recorded_answer>();
   http_requests_to(front_end)({"POST", "/mcp", {}, std::string(1000, 'x'), "eve"}, {},
                               std::make_shared<recording_reply>(answer));
-  CAF_REQUIRE(sched.run_once());
+  sched.run_once();
   CAF_CHECK(state().readers.contains("eve"));
   CAF_CHECK(!answer->answered);
   consume_messages();
