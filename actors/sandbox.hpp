@@ -24,12 +24,15 @@ struct sandbox_context {
   /// The current ones: they may be started again.
   std::function<container_runtime_actor()> runtime;
   std::function<volume_manager_actor()> volumes;
+  admission_actor boots = {}; ///< gives turns to boot; null: each boots at once
 };
 
 /// The sandbox with the timers it sends itself.
 using sandbox_impl_actor = sandbox_actor::extend<
     /// A timer set in this generation of the state machine fires.
-    caf::reacts_to<tick_atom, std::uint64_t>>;
+    caf::reacts_to<tick_atom, std::uint64_t>,
+    /// The boot has had its turn long enough.
+    caf::reacts_to<release_atom>>;
 
 /// One container from its folder to its certain removal.
 struct sandbox_state {
@@ -38,6 +41,7 @@ struct sandbox_state {
 
   enum class phase : std::uint8_t {
     fresh,      ///< nothing exists yet
+    queued,     ///< waits for its turn to boot
     preparing,  ///< the run's folder is being made
     creating,   ///< the driver starts the container
     booting,    ///< waiting for the guest's `ready`
@@ -49,6 +53,8 @@ struct sandbox_state {
   };
 
   // Boot and end (sandbox.cpp).
+  void begin_boot();
+  void give_turn_back();
   void prepare();
   void create(const std::string& folder);
   void guest_is_ready(guest_ready ready);
@@ -93,6 +99,7 @@ struct sandbox_state {
   std::chrono::steady_clock::time_point boot_began;
   std::optional<caf::typed_response_promise<caf::ok_atom>> boot_promise;
   std::optional<child_exited> exited;
+  std::optional<std::uint64_t> turn;  ///< the ticket for the boot
   memory_budget::share partial_share; ///< for a frame that hasn't ended
   bool begun = false;                 ///< the guest has taken its run
   bool used = false;                  ///< a run has ended here, and its interpreter is kept

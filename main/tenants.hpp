@@ -96,6 +96,7 @@ private:
   std::string runtime_dir_;
   std::shared_ptr<admission_load> load_ = std::make_shared<admission_load>();
   admission_actor admission_;
+  admission_actor boots_; ///< gives the turns to boot
   /// Runs of a tenant that may wait; sessions look at it.
   std::shared_ptr<std::atomic<std::size_t>> queue_ =
       std::make_shared<std::atomic<std::size_t>>(limits{}.admission_queue);
