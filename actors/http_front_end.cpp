@@ -19,10 +19,6 @@ using std::chrono::seconds;
 constexpr seconds client_stop_budget{13};
 constexpr std::string_view session_header = "mcp-session-id";
 
-scan_limits message_limits(const limits& bounds) {
-  return {bounds.line, bounds.json_depth, bounds.json_nodes};
-}
-
 outgoing_answer not_served(std::string_view id) {
   return refusal(
       403, rpc_code::invalid_request,
@@ -38,7 +34,7 @@ http_front_end_state::http_front_end_state(http_front_end_actor::pointer self) :
 void http_front_end_state::take(http_arrival& arrival) {
   const auto& request = arrival.request;
   if (is_stopping) {
-    arrival.reply->answer(refusal(503, rpc_code::internal_error, "the server is stopping"));
+    arrival.reply->answer(no_longer_served({}));
     return;
   }
   if (context.count_request && put_off(arrival, context.count_request(request.principal))) {
@@ -52,12 +48,38 @@ void http_front_end_state::take(http_arrival& arrival) {
     take_legacy(arrival);
     return;
   }
-  auto posted = read_post(request, message_limits(context.env->bounds), context.mirrored);
-  if (!posted) {
-    arrival.reply->answer(posted.error());
+  have_read(arrival);
+}
+
+/// It comes back as a message of its own.
+void http_front_end_state::have_read(http_arrival& arrival) {
+  const auto& principal = arrival.request.principal;
+  auto found = readers.find(principal);
+  if (found == readers.end()) {
+    if (!context.session_of(principal)) {
+      arrival.reply->answer(not_served({}));
+      return;
+    }
+    // A weak handle: this actor holds the reader.
+    http_reader_context made{
+        context.env, context.mirrored,
+        [me = caf::actor_cast<caf::actor_addr>(http_front_end_actor{self})](http_arrival read) {
+          if (auto front_end = caf::actor_cast<http_front_end_actor>(me)) {
+            caf::anon_send(front_end, message_atom::value, std::move(read));
+          }
+        }};
+    http_reader_actor reader = self->spawn<caf::monitored>(http_reader, std::move(made));
+    found = readers.emplace(principal, std::move(reader)).first;
+  }
+  self->send(found->second, std::move(arrival));
+}
+
+void http_front_end_state::take_read(http_arrival& arrival) {
+  const auto& request = arrival.request;
+  if (is_stopping) {
+    arrival.reply->answer(no_longer_served(arrival.posted.id));
     return;
   }
-  arrival.posted = std::move(*posted);
   if (context.put_off_call && arrival.posted.method == "tools/call" &&
       put_off(arrival, context.put_off_call(request.principal))) {
     return;
@@ -69,9 +91,8 @@ bool http_front_end_state::put_off(http_arrival& arrival, const std::optional<to
   if (!reason) {
     return false;
   }
-  auto data =
-      fmt::format(R"({{"reason":"overloaded","retryAfterSeconds":{}}})", reason->again.count());
-  auto answer = refusal(429, rpc_code::internal_error, reason->why, arrival.posted.id, data);
+  auto answer = refusal(429, rpc_code::internal_error, reason->why, arrival.posted.id,
+                        overload_data(reason->again));
   answer.fields.push_back({"Retry-After", std::to_string(reason->again.count())});
   arrival.reply->answer(std::move(answer));
   return true;
@@ -188,6 +209,10 @@ void http_front_end_state::stop_principal(const std::string& principal) {
     stop_client(found->second);
     modern.erase(found);
   }
+  if (auto found = readers.find(principal); found != readers.end()) {
+    self->send(found->second, stop_atom::value);
+    readers.erase(found);
+  }
   std::vector<std::string> ids;
   for (const auto& [id, client] : sessions) {
     if (client.principal == principal) {
@@ -208,6 +233,7 @@ void http_front_end_state::stop_client(const http_transport_actor& which) {
 void http_front_end_state::died(const caf::down_msg& down) {
   all.erase(down.source);
   std::erase_if(modern, [&](const auto& each) { return each.second.address() == down.source; });
+  std::erase_if(readers, [&](const auto& each) { return each.second.address() == down.source; });
   std::erase_if(sessions,
                 [&](const auto& each) { return each.second.actor.address() == down.source; });
   answer_if_stopped();
@@ -220,13 +246,16 @@ caf::result<caf::ok_atom> http_front_end_state::stop() {
     for (const auto& [address, client] : all) {
       stop_client(client);
     }
+    for (const auto& [principal, reader] : readers) {
+      self->send(reader, stop_atom::value);
+    }
   }
   answer_if_stopped();
   return promise;
 }
 
 void http_front_end_state::answer_if_stopped() {
-  if (!is_stopping || !all.empty()) {
+  if (!is_stopping || !all.empty() || !readers.empty()) {
     return;
   }
   for (auto& promise : std::exchange(stopping, {})) {
@@ -239,6 +268,7 @@ http_front_end_actor::behavior_type http_front_end_state::make_behavior() {
   self->set_down_handler([this](const caf::down_msg& down) { died(down); });
   return {
       [this](http_arrival& arrival) { take(arrival); },
+      [this](message_atom, http_arrival& arrival) { take_read(arrival); },
       [this](end_atom, const std::string& id) { end_session(id); },
       [this](stop_atom, const std::string& principal) { stop_principal(principal); },
       [this](stop_atom) { return stop(); },

@@ -12,6 +12,7 @@
 #include <caf/typed_event_based_actor.hpp>
 #include <caf/typed_response_promise.hpp>
 
+#include "actors/http_reader.hpp"
 #include "actors/http_transport.hpp"
 
 namespace bulkhead {
@@ -20,6 +21,8 @@ namespace bulkhead {
 using http_front_end_actor = caf::typed_actor<
     /// A request came (the I/O thread sends this).
     caf::reacts_to<http_arrival>,
+    /// A POST whose body was read (the principal's reader sends this).
+    caf::reacts_to<message_atom, http_arrival>,
     /// A session is of no use any more, by its id; it is stopped.
     caf::reacts_to<end_atom, std::string>,
     /// That principal isn't served any more: all that it has here is stopped.
@@ -33,7 +36,8 @@ struct too_soon {
   std::chrono::seconds again{1};
 };
 
-/// What a front end is made of. Its functions are called from the front end alone.
+/// What a front end is made of. Its functions are called from the front end alone, but for
+/// `mirrored`: from readers.
 struct http_front_end_context {
   environment_ptr env;
   /// What a principal's sessions talk to; nothing if it is served no more.
@@ -46,7 +50,8 @@ struct http_front_end_context {
   std::function<std::optional<too_soon>(const std::string& principal)> put_off_call{};
 };
 
-/// Tells the eras and the sessions apart, and hands each request to its client's actor.
+/// Tells the eras and the sessions apart, and hands each request to its client's actor. Bodies are
+/// looked at by a reader of their principal's, so that nobody waits for another's.
 struct http_front_end_state {
   explicit http_front_end_state(http_front_end_actor::pointer self);
   http_front_end_actor::behavior_type make_behavior();
@@ -59,6 +64,8 @@ struct http_front_end_state {
   };
 
   void take(http_arrival& arrival);
+  void have_read(http_arrival& arrival);
+  void take_read(http_arrival& arrival);
   bool put_off(http_arrival& arrival, const std::optional<too_soon>& reason);
   void take_modern(http_arrival& arrival);
   void take_legacy(http_arrival& arrival);
@@ -75,6 +82,7 @@ struct http_front_end_state {
   http_front_end_context context;
   std::map<std::string, client> sessions;              ///< by id
   std::map<std::string, http_transport_actor> modern;  ///< by principal
+  std::map<std::string, http_reader_actor> readers;    ///< by principal
   std::map<caf::actor_addr, http_transport_actor> all; ///< also those that are ending
   bool is_stopping = false;
   std::vector<caf::typed_response_promise<caf::ok_atom>> stopping;

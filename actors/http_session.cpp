@@ -35,8 +35,7 @@ http_session_state::http_session_state(http_transport_actor::pointer self)
 void http_session_state::take(http_arrival& arrival) {
   last_used = self->clock().now();
   if (now != phase::open) {
-    arrival.reply->answer(
-        refusal(404, rpc_code::invalid_request, "the session has ended; initialize another"));
+    arrival.reply->answer(ended(arrival.posted.id));
   } else if (arrival.request.method == "POST") {
     take_post(arrival);
   } else if (arrival.request.method == "GET") {
@@ -197,6 +196,13 @@ void http_session_state::tick() {
   }
 }
 
+/// The answer to a request that the session came to its end before.
+outgoing_answer http_session_state::ended(std::string_view request) const {
+  return is_stopped ? no_longer_served(request)
+                    : refusal(404, rpc_code::invalid_request,
+                              "the session has ended; initialize another", request);
+}
+
 void http_session_state::stop() {
   stop_session([this] { end(); });
 }
@@ -208,9 +214,12 @@ void http_session_state::end() {
   now = phase::ended;
   for (auto& [number, which] : streams) {
     if (which.now == stream::stage::undecided && which.to) {
-      which.to->answer(refusal(404, rpc_code::invalid_request,
-                               "the session has ended; initialize another", which.request));
+      which.to->answer(ended(which.request));
     } else {
+      bool waits = which.now == stream::stage::streaming && !which.request.empty();
+      if (waits && is_stopped) {
+        say(which, encode_error(which.request, rpc_code::internal_error, why_no_longer_served()));
+      }
       close(which);
     }
   }
@@ -236,6 +245,7 @@ http_transport_actor::behavior_type http_session_state::make_behavior() {
       [this](stop_atom) {
         auto promise = self->make_response_promise<caf::ok_atom>();
         stopping.push_back(promise);
+        is_stopped = is_stopped || now == phase::open;
         stop();
         return promise;
       },

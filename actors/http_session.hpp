@@ -71,6 +71,7 @@ struct http_session_state : http_transport_state {
   void tick();
   void stop();
   void end();
+  outgoing_answer ended(std::string_view request) const;
   void session_lost();
 
   std::map<std::uint64_t, stream> streams; ///< 0: what belongs to no request

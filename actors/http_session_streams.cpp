@@ -13,13 +13,6 @@ namespace bulkhead {
 
 namespace {
 
-outgoing_answer json_answer(std::string message) {
-  outgoing_answer answer;
-  answer.fields = {{"Content-Type", "application/json"}};
-  answer.body = std::move(message);
-  return answer;
-}
-
 outgoing_answer stream_head() {
   outgoing_answer head;
   head.fields = {{"Content-Type", "text/event-stream"},
@@ -98,7 +91,7 @@ void http_session_state::finish(stream& which, const std::string& message) {
   by_request.erase(which.request);
   context.load->requests = by_request.size();
   if (which.now == stream::stage::undecided) {
-    auto answer = json_answer(message);
+    auto answer = answer_with_message(message, 200);
     if (which.initializes && !failed) {
       answer.fields.push_back({"Mcp-Session-Id", context.id});
     }

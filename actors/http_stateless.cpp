@@ -22,13 +22,15 @@ void http_stateless_state::take(http_arrival& arrival) {
     arrival.reply->answer(std::move(accepted));
     return;
   }
-  if (now != phase::open || calls.size() >= context.allowance.modern_in_flight) {
-    auto answer = refusal(now == phase::open ? 429 : 503, rpc_code::internal_error,
-                          now == phase::open
-                              ? fmt::format("{} requests are under way already; try again when "
-                                            "some are answered",
-                                            calls.size())
-                              : std::string{"the server is stopping"},
+  if (now != phase::open) {
+    arrival.reply->answer(no_longer_served(id));
+    return;
+  }
+  if (calls.size() >= context.allowance.modern_in_flight) {
+    auto answer = refusal(429, rpc_code::internal_error,
+                          fmt::format("{} requests are under way already; try again when some are "
+                                      "answered",
+                                      calls.size()),
                           id);
     answer.fields.push_back({"Retry-After", "1"});
     arrival.reply->answer(std::move(answer));
@@ -83,11 +85,7 @@ void http_stateless_state::finish(std::map<std::uint64_t, call>::iterator found,
     which.reply->end();
     return;
   }
-  outgoing_answer answer;
-  answer.status = status_of_response(message);
-  answer.fields = {{"Content-Type", "application/json"}};
-  answer.body = message;
-  which.reply->answer(std::move(answer));
+  which.reply->answer(answer_with_message(message, status_of_response(message)));
 }
 
 /// Closing the stream is how a client cancels (2026-07-28, basic/transports/streamable-http
@@ -142,10 +140,11 @@ void http_stateless_state::end() {
   now = phase::ended;
   for (auto& [serial, which] : std::exchange(calls, {})) {
     if (which.streaming) {
+      which.reply->write(encode_event(
+          {}, encode_error(which.id, rpc_code::internal_error, why_no_longer_served())));
       which.reply->end();
     } else {
-      which.reply->answer(
-          refusal(503, rpc_code::internal_error, "the server is stopping", which.id));
+      which.reply->answer(no_longer_served(which.id));
     }
   }
   confirm_end();

@@ -4,6 +4,8 @@
 
 #include <caf/all.hpp>
 
+#include "protocol/http_rules.hpp"
+
 namespace bulkhead {
 
 namespace {
@@ -38,6 +40,29 @@ void http_transport_state::stop_session(std::function<void()> then) {
                                              caf::to_string(reason));
               then();
             });
+}
+
+std::string_view why_no_longer_served() {
+  return "the server is stopping, or serves this tenant no more; nothing else comes of the "
+         "request. Try again later";
+}
+
+outgoing_answer no_longer_served(std::string_view id) {
+  auto answer = refusal(503, rpc_code::internal_error, why_no_longer_served(), id);
+  answer.fields.push_back({"Retry-After", "5"});
+  return answer;
+}
+
+outgoing_answer answer_with_message(std::string message, std::uint32_t status) {
+  outgoing_answer answer;
+  answer.status = status;
+  answer.fields = {{"Content-Type", "application/json"}};
+  if (auto wait = overload_wait(message)) {
+    answer.status = 429;
+    answer.fields.push_back({"Retry-After", std::to_string(wait->count())});
+  }
+  answer.body = std::move(message);
+  return answer;
 }
 
 void http_transport_state::confirm_end() {

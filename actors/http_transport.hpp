@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <caf/typed_event_based_actor.hpp>
@@ -89,9 +90,19 @@ struct http_transport_state {
   http_transport_context context;
   mcp_session_actor session;
   phase now = phase::open;
+  /// By the server, rather than by the client, or because nobody used it.
+  bool is_stopped = false;
   std::deque<std::shared_ptr<memory_budget::share>> forwarded; ///< that the session has yet to take
   std::vector<caf::typed_response_promise<caf::ok_atom>> stopping;
 };
+
+/// The answer to a request that comes, or waits, while the server stops or lets a tenant go.
+outgoing_answer no_longer_served(std::string_view id);
+std::string_view why_no_longer_served();
+
+/// The answer to a request with that error, or result, as a whole: with the status and the time to
+/// wait that go with it.
+outgoing_answer answer_with_message(std::string message, std::uint32_t status);
 
 } // namespace bulkhead
 

@@ -55,6 +55,9 @@ struct session_context {
   std::shared_ptr<current_catalogue> configured{};
   /// Shows people how the runs go on; null: nobody looks.
   std::shared_ptr<run_book> book{};
+  /// Is the queue for runs full? Whoever gives it wants a call that is refused for that answered
+  /// with an error that says when to try again, rather than with a result. Null: with a result.
+  std::function<bool()> queue_full{};
 };
 
 /// The session with the timers it sends itself.
@@ -189,7 +192,8 @@ struct mcp_session_state {
                  input_responses early);
   void claim_session(const std::string& run, session_claim claim);
   void leave_session(run_in_flight& run);
-  void admit(const std::string& run);
+  void admit(const std::string& run, bool again = false);
+  void not_admitted(const std::string& run, error why, bool again);
   void admitted(const std::string& run, std::uint64_t ticket);
   void finished(const std::string& run, const run_answer& answer);
   void conclude(run_in_flight& run, std::string result, const run_answer& answer);

@@ -8,6 +8,7 @@
 #include "actors/activity.hpp"
 #include "actors/errors.hpp"
 #include "actors/log_scope.hpp"
+#include "protocol/http_mcp.hpp"
 #include "protocol/json_text.hpp"
 #include "protocol/run_answer.hpp"
 #include "protocol/run_python.hpp"
@@ -20,6 +21,8 @@ using std::chrono::seconds;
 
 /// How long a call may wait for its turn; clients give up on a request after 60 s, commonly.
 constexpr seconds queue_wait{30};
+/// After which a call that found the queue full may come again.
+constexpr seconds overload_pause{2};
 /// An invocation ends itself; should it not, this long after its code's deadline it is given up.
 /// Booting, starting upstream servers, asking the client and interrupting the code happen outside
 /// that deadline.
@@ -201,16 +204,37 @@ void mcp_session_state::leave_session(run_in_flight& run) {
   }
 }
 
-void mcp_session_state::admit(const std::string& id) {
+void mcp_session_state::admit(const std::string& id, bool again) {
   auto due = deadline::at(self->clock().now() + queue_wait);
   // A moment more than the deadline, so that admission itself says why.
   self->request(context.admission, queue_wait + seconds{1}, admit_atom::value, context.owner, due)
       .then([this, id](std::uint64_t ticket) { admitted(id, ticket); },
-            [this, id](const caf::error& reason) {
-              auto why = from_caf(reason, "wait for a free place to run");
-              auto status = status_of(why);
-              failed(id, status, std::move(why));
+            [this, id, again](const caf::error& reason) {
+              not_admitted(id, from_caf(reason, "wait for a free place to run"), again);
             });
+}
+
+void mcp_session_state::not_admitted(const std::string& id, error why, bool again) {
+  auto found = runs.find(id);
+  if (found == runs.end()) {
+    return;
+  }
+  auto status = status_of(why);
+  bool waited = self->clock().now() - found->second.since >= queue_wait;
+  if (why.code == errc::overloaded && context.queue_full && !waited) {
+    if (context.queue_full()) {
+      auto request = std::exchange(found->second.request, {});
+      found->second.cancelled = true; // no result follows
+      requests.erase(request);
+      if (!request.empty()) {
+        refuse(request, {rpc_code::internal_error, why.message, overload_data(overload_pause)});
+      }
+    } else if (!again) {
+      admit(id, true); // there is room by now, or it is refused for another reason
+      return;
+    }
+  }
+  failed(id, status, std::move(why));
 }
 
 void mcp_session_state::admitted(const std::string& id, std::uint64_t ticket) {

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "actors/errors.hpp"
+#include "protocol/fair_share.hpp"
 #include "protocol/json_text.hpp"
 #include "protocol/page_answer.hpp"
 #include "protocol/server_config.hpp"
@@ -187,8 +188,8 @@ void web_page_state::add_reader(const std::string& principal, const page_context
       static_cast<std::size_t>(std::count_if(readers.begin(), readers.end(), [&](const auto& each) {
         return each.second.principal == principal;
       }));
-  if (of_principal >= context.allowance.readers ||
-      readers.size() >= context.allowance.all_readers) {
+  if (!fair_share(of_principal, readers.size(), context.allowance.all_readers,
+                  context.allowance.readers)) {
     to->answer(page_refusal(
         429, "too many pages read what goes on already; close one, or try again later", 15));
     return;

@@ -5,12 +5,14 @@
 #include <utility>
 
 #include <caf/all.hpp>
+#include <fmt/format.h>
 
 #include "actors/http_host.hpp"
 #include "actors/jwks_store.hpp"
 #include "main/configuration.hpp"
 #include "protocol/http_rules.hpp"
 #include "protocol/json_rpc.hpp"
+#include "protocol/rate_gate.hpp"
 
 namespace bulkhead {
 
@@ -21,6 +23,21 @@ struct bearer_gate::parts {
   std::shared_ptr<spdlog::logger> log;
   std::mutex mutex;
   jwks_store_actor store; ///< null before there is one, and after the end
+
+  rate_gate notes{10, std::chrono::seconds{10}}; ///< under the mutex
+  std::uint64_t unsaid = 0;                      ///< likewise: refusals since the last one told
+
+  /// Whoever sends tokens writes no more into the log than it has room for.
+  void refused(const std::string& reason) {
+    std::lock_guard guard{mutex};
+    if (!notes.pass(rate_gate::clock::now())) {
+      ++unsaid;
+      return;
+    }
+    auto others = std::exchange(unsaid, 0);
+    log->warn("an access token is refused: {}{}", reason,
+              others == 0 ? "" : fmt::format(" ({} more were, which weren't told)", others));
+  }
 
   void tell(const std::function<void(const jwks_store_actor&)>& what) {
     std::lock_guard guard{mutex};
@@ -80,9 +97,7 @@ bearer_gate::check() const {
     parts->tell(
         [&](const jwks_store_actor& store) { caf::anon_send(store, renew_atom::value, issuer); });
   };
-  check.note = [log = parts_->log](const std::string& reason) {
-    log->debug("an access token is refused: {}", reason);
-  };
+  check.note = [parts = parts_](const std::string& reason) { parts->refused(reason); };
   return check;
 }
 

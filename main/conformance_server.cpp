@@ -8,6 +8,7 @@
 #include "actors/io/stdio_channel.hpp"
 #include "main/commands.hpp"
 #include "protocol/conformance_fixtures.hpp"
+#include "protocol/json_rpc.hpp"
 
 namespace bulkhead {
 
@@ -21,8 +22,16 @@ constexpr seconds stop_budget{14};
 http_rules rules_for(const std::string& token) {
   http_rules rules;
   if (!token.empty()) {
-    rules.holder = [token](std::string_view given) -> std::optional<std::string> {
-      return equal_secrets(given, token) ? std::optional<std::string>{"local"} : std::nullopt;
+    rules.authenticate =
+        [token](std::string_view given) -> tl::expected<std::string, outgoing_answer> {
+      if (equal_secrets(given, token)) {
+        return "local";
+      }
+      auto answer = refusal(401, rpc_code::invalid_request,
+                            "this server wants the token that it printed: Authorization: Bearer "
+                            "TOKEN");
+      answer.fields.push_back({"WWW-Authenticate", "Bearer"});
+      return tl::unexpected<outgoing_answer>(std::move(answer));
     };
   }
   return rules;

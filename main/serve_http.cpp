@@ -1,7 +1,4 @@
 #include <algorithm>
-#include <sys/resource.h>
-
-#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <filesystem>
@@ -15,6 +12,7 @@
 #include "main/configuration.hpp"
 #include "main/randomness.hpp"
 #include "main/serve_file.hpp"
+#include "main/server_limits.hpp"
 #include "main/server_pages.hpp"
 #include "main/service_link.hpp"
 #include "main/tenants.hpp"
@@ -28,6 +26,12 @@ using namespace std::chrono_literals;
 /// Runs that go on when the process is asked to end may take that long.
 constexpr auto drain_time = 10s;
 constexpr auto front_end_stop_budget = 14s;
+/// For clients to take what was answered last.
+constexpr auto last_answers = 500ms;
+
+/// Messages as large as they may be take a worker a while: as many tenants may send such ones, less
+/// one, and the rest needn't wait for them.
+constexpr std::size_t least_workers = 4;
 
 constexpr const char* only_tenant = "local";
 
@@ -58,7 +62,7 @@ public:
   http_server(const command_line& line, const settings& config, const account& who,
               std::string runtime_dir, service_link link)
       : line_{line}, base_{base_of(config)}, who_{who},
-        runtime_dir_{std::move(runtime_dir)}, process_{config, stop_},
+        runtime_dir_{std::move(runtime_dir)}, process_{config, stop_, least_workers},
         tenants_{process_, who, base_, runtime_dir_}, gate_{process_, tenants_.tokens()},
         link_{std::move(link)}, path_{serve_file_path(line.serve_config, config)} {}
 
@@ -197,7 +201,7 @@ expected<void> http_server::listen() {
       process_.io(), options,
       client_requests({front_end_, health_, page_, tenants_.page_switch(), gate_.metadata()}));
   if (!opened) {
-    return tl::unexpected{opened.error()};
+    return fail_to_listen(opened.error(), "\"listen\"", path_ + " or --listen");
   }
   listener_ = std::move(*opened);
   return config_.operators ? listen_for_operators() : expected<void>{};
@@ -215,7 +219,7 @@ expected<void> http_server::listen_for_operators() {
   auto opened =
       io::http_listener::open(process_.io(), options, operator_requests(process_, health_));
   if (!opened) {
-    return fail(opened.error().code, "operator.listen: " + opened.error().message);
+    return fail_to_listen(opened.error(), "\"listen\" of [operator]", path_);
   }
   operators_ = std::move(*opened);
   process_.log()->info("figures for operators at http://{}:{}/metrics",
@@ -290,6 +294,7 @@ void http_server::reload() {
     }
     tenants_.end(gone);
     watch_->set(files_that_count());
+    listener_->tokens_changed();
   }
   renew_certificate();
 }
@@ -335,9 +340,6 @@ void http_server::stop() {
   if (watch_) {
     watch_->close();
   }
-  if (operators_) {
-    operators_->close(0ms, {});
-  }
   if (!front_end_) {
     return;
   }
@@ -351,6 +353,11 @@ void http_server::stop() {
     self->monitor(each);
     self->send_exit(each, caf::exit_reason::kill);
     self->receive([](const caf::down_msg&) {}, caf::after(2s) >> [] {});
+  }
+  for (const auto& each : {listener_, operators_}) {
+    if (each) {
+      io::close_and_wait(*each, last_answers);
+    }
   }
 }
 
@@ -372,16 +379,6 @@ int http_server::run(int out) {
   }
   stop();
   return process_.leave_with(process_.failed() ? 1 : status);
-}
-
-/// Each connection takes one, and each sandbox a few: the limit that shells have is soon reached.
-void raise_descriptors() {
-  constexpr rlim_t enough = 8192;
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < enough) {
-    limit.rlim_cur = std::min(limit.rlim_max, enough);
-    ::setrlimit(RLIMIT_NOFILE, &limit);
-  }
 }
 
 } // namespace

@@ -30,7 +30,7 @@ std::shared_ptr<memory_budget> make_budget() {
 
 } // namespace
 
-shared_process::shared_process(const settings& config, stop_signal& stop)
+shared_process::shared_process(const settings& config, stop_signal& stop, std::size_t workers)
     : log_{make_logger(config.log, config.log_as)}, budget_{make_budget()}, stop_{stop},
       io_{std::make_unique<io::io_thread>()} {
   io_->adopt_orphans();
@@ -40,7 +40,7 @@ shared_process::shared_process(const settings& config, stop_signal& stop)
   config_.add_message_types<caf::id_block::bulkhead_http>();
   // Idle workers sleep instead of polling.
   config_.set("scheduler.policy", caf::atom("sharing"));
-  config_.set("scheduler.max-threads", worker_count());
+  config_.set("scheduler.max-threads", std::max(worker_count(), workers));
   // An actor with a full mailbox lets others have the worker now and then.
   config_.set("scheduler.max-throughput", messages_at_a_time);
   system_ = std::make_unique<caf::actor_system>(config_);

@@ -22,7 +22,8 @@ namespace bulkhead {
 /// reverse.
 class shared_process {
 public:
-  shared_process(const settings& config, stop_signal& stop);
+  /// At least `workers` threads run actors, where the machine's size doesn't ask for more.
+  shared_process(const settings& config, stop_signal& stop, std::size_t workers = 1);
   /// Everything that was started by then is ended, by force if need be.
   ~shared_process();
   shared_process(const shared_process&) = delete;

@@ -22,7 +22,8 @@ token_bucket::time_point now() {
 tenants::tenants(shared_process& process, account who, settings base, std::string runtime_dir)
     : process_{process}, who_{std::move(who)}, base_{std::move(base)},
       runtime_dir_{std::move(runtime_dir)}, shared_{process_, who_, base_, runtime_dir_},
-      concurrent_runs_{base_.concurrent_runs}, queue_{limits{}.admission_queue} {
+      strangers_{tenant_limits{}.requests_per_second, double(tenant_limits{}.burst), now()},
+      concurrent_runs_{base_.concurrent_runs} {
   admission_rules rules;
   rules.runs = [this] {
     std::lock_guard guard{mutex_};
@@ -57,7 +58,7 @@ std::vector<std::string> tenants::apply(const serve_config& config) {
   {
     std::lock_guard guard{mutex_};
     concurrent_runs_ = config.concurrent_runs;
-    queue_ = config.queue;
+    *queue_ = config.queue;
   }
   // Whoever has lost a right has lost it before anything else happens.
   tokens_->set(token_book{config});
@@ -198,6 +199,9 @@ std::optional<session_context> tenants::context_of(const std::string& name) cons
   if (!*has_page_) {
     context.book = nullptr;
   }
+  context.queue_full = [load = load_, queue = queue_, name] {
+    return load->waiting(name) >= *queue;
+  };
   return context;
 }
 
@@ -234,7 +238,7 @@ run_quota tenants::quota_of(const std::string& name) const {
   // One with all the places would keep another's run waiting until the next of its own ends.
   std::size_t for_others = served_.size() > 1 && concurrent_runs_ > 1 ? 1 : 0;
   auto runs = std::min<std::size_t>(limits.concurrent_runs, concurrent_runs_ - for_others);
-  run_quota quota{runs, queue_, {}, limits.cpus.value_or(1.0)};
+  run_quota quota{runs, *queue_, {}, limits.cpus.value_or(1.0)};
   if (limits.cpu_seconds_per_day) {
     quota.day = static_cast<double>(*limits.cpu_seconds_per_day);
   }
@@ -245,13 +249,15 @@ std::optional<too_soon> tenants::count_request(const std::string& name) {
   std::lock_guard guard{mutex_};
   auto found = served_.find(name);
   if (found == served_.end()) {
-    return std::nullopt; // whoever answers says that it isn't served
+    // Whoever answers says that it isn't served; any number of such names may be made up by
+    // issuers of tokens, so that they have one rate together.
   }
-  auto wait = found->second.requests.take(now());
+  auto& requests = found == served_.end() ? strangers_ : found->second.requests;
+  auto wait = requests.take(now());
   if (!wait) {
     return std::nullopt;
   }
-  const auto& limits = found->second.what.limits;
+  const auto limits = found == served_.end() ? tenant_limits{} : found->second.what.limits;
   return too_soon{fmt::format("more than {:g} requests a second on average, or {} at once; wait, "
                               "or have requests_per_second raised",
                               limits.requests_per_second, limits.burst),

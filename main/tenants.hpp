@@ -100,16 +100,19 @@ private:
   std::shared_ptr<admission_load> load_ = std::make_shared<admission_load>();
   admission_actor admission_;
   admission_actor boots_; ///< gives the turns to boot
+  /// Runs of a tenant that may wait; sessions look at it.
+  std::shared_ptr<std::atomic<std::size_t>> queue_ =
+      std::make_shared<std::atomic<std::size_t>>(limits{}.admission_queue);
   std::shared_ptr<std::atomic<bool>> has_page_ = std::make_shared<std::atomic<bool>>(false);
   std::shared_ptr<current_tokens> tokens_ = std::make_shared<current_tokens>();
   shared_servers shared_;
   mutable std::mutex mutex_; ///< for what follows
   std::map<std::string, served> served_;
+  token_bucket strangers_; ///< requests of all tenants that aren't served, together
   std::map<std::string, std::string> missing_; ///< tenants that can't be served: their folders
   std::map<std::string, std::shared_ptr<engine>> leaving_;
   std::vector<std::jthread> ending_; ///< each ends an engine
   std::size_t concurrent_runs_;
-  std::size_t queue_;
 };
 
 } // namespace bulkhead

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <optional>
+#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -69,10 +70,11 @@ bool is_access_type(const json& header) {
   return !header.contains("typ") || std::find(types.begin(), types.end(), type) != types.end();
 }
 
-tl::expected<const verification_key*, access_refusal> choose_key(const json& header,
-                                                                 const std::string& algorithm,
-                                                                 const std::string& issuer,
-                                                                 const issuer_keys& keys) {
+/// The keys that may have signed it. Several may have the same id (RFC 7517, 4.5: "SHOULD" be
+/// distinct).
+tl::expected<std::vector<const verification_key*>, access_refusal>
+choose_keys(const json& header, const std::string& algorithm, const std::string& issuer,
+            const issuer_keys& keys) {
   auto unknown = [&](std::string reason) {
     return tl::unexpected<access_refusal>(
         access_refusal{access_refusal::kind::unknown_key, std::move(reason), issuer});
@@ -85,18 +87,19 @@ tl::expected<const verification_key*, access_refusal> choose_key(const json& hea
     return std::find(key.algorithms.begin(), key.algorithms.end(), algorithm) !=
            key.algorithms.end();
   };
-  const auto& all = set->second->keys();
-  if (!header.contains("kid")) {
-    if (std::count_if(all.begin(), all.end(), fits) != 1) {
-      return refuse("the token doesn't say which of the issuer's keys it is signed with");
-    }
-    return &*std::find_if(all.begin(), all.end(), fits);
-  }
+  bool named = header.contains("kid");
   auto id = text_member(header, "kid");
-  auto found = std::find_if(all.begin(), all.end(),
-                            [&](const verification_key& key) { return key.id == id && fits(key); });
-  if (found != all.end()) {
-    return &*found;
+  std::vector<const verification_key*> found;
+  for (const auto& key : set->second->keys()) {
+    if (fits(key) && (!named || key.id == id)) {
+      found.push_back(&key);
+    }
+  }
+  if (!named && found.size() != 1) {
+    return refuse("the token doesn't say which of the issuer's keys it is signed with");
+  }
+  if (!found.empty()) {
+    return found;
   }
   return set->second->knows(id)
              ? refuse("the key that the token names is for another algorithm")
@@ -203,11 +206,17 @@ tl::expected<access_grant, access_refusal> check_access_token(std::string_view t
   if (header->contains("crit") || !is_access_type(*header)) {
     return refuse("the token is of a kind that isn't understood");
   }
-  auto key = choose_key(*header, algorithm, issuer->issuer, keys);
-  if (!key) {
-    return tl::unexpected<access_refusal>(key.error());
+  auto candidates = choose_keys(*header, algorithm, issuer->issuer, keys);
+  if (!candidates) {
+    return tl::unexpected<access_refusal>(candidates.error());
   }
-  if (auto verified = verify_jws(token, **key, algorithm); !verified) {
+  expected<void> verified;
+  for (const auto* key : *candidates) {
+    if (verified = verify_jws(token, *key, algorithm); verified) {
+      break;
+    }
+  }
+  if (!verified) {
     return refuse(verified.error().message);
   }
   return check_claims(*claims, resource, *issuer, now);

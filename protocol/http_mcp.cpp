@@ -117,8 +117,10 @@ verdict check_mirrors(const incoming_request& request, const mcp_request& call,
   return {};
 }
 
+using read_request = tl::expected<mcp_request, rpc_refusal>;
+
 verdict check_modern(const incoming_request& request, const rpc_message& message,
-                     const scan_limits& bounds, const mirrored_parameters& mirrored) {
+                     const read_request& read, const mirrored_parameters& mirrored) {
   auto meta = outline_of(outline_of(message.params).find("_meta"));
   auto version = meta.find(version_key);
   if (is_json_string(version)) {
@@ -126,7 +128,6 @@ verdict check_modern(const incoming_request& request, const rpc_message& message
       return same;
     }
   }
-  auto read = read_mcp_request(message, bounds);
   if (!read) {
     return tl::unexpected{read.error()};
   }
@@ -145,8 +146,7 @@ verdict check_modern(const incoming_request& request, const rpc_message& message
 }
 
 /// Does the body speak of the modern era?
-bool speaks_modern(const rpc_message& message, const scan_limits& bounds) {
-  auto read = read_mcp_request(message, bounds);
+bool speaks_modern(const rpc_message& message, const read_request& read) {
   // What is refused for its `_meta` is refused as a modern request.
   return read ? read->modern
               : !outline_of(outline_of(message.params).find("_meta")).members.empty();
@@ -203,7 +203,9 @@ tl::expected<posted_message, outgoing_answer> read_post(const incoming_request& 
   posted.id = message->kind == rpc_kind::request ? message->id : std::string{};
   posted.method = message->method;
   bool request_of_ours = message->kind == rpc_kind::request;
-  bool modern_body = request_of_ours && speaks_modern(*message, bounds);
+  auto read = request_of_ours ? read_mcp_request(*message, bounds)
+                              : read_request{tl::unexpected{rpc_refusal{}}};
+  bool modern_body = request_of_ours && speaks_modern(*message, read);
   if (message->method == "initialize" && !modern_body) {
     posted.initializes = request_of_ours;
     return posted;
@@ -222,7 +224,7 @@ tl::expected<posted_message, outgoing_answer> read_post(const incoming_request& 
                               "such messages",
                               {}});
   }
-  if (auto sound = check_modern(request, *message, bounds, mirrored); !sound) {
+  if (auto sound = check_modern(request, *message, read, mirrored); !sound) {
     return bad_request(sound.error(), posted.id);
   }
   return posted;
@@ -305,6 +307,20 @@ std::uint32_t status_of_response(std::string_view message) {
   default:
     return 200;
   }
+}
+
+std::string overload_data(std::chrono::seconds again) {
+  return fmt::format(R"({{"reason":"overloaded","retryAfterSeconds":{}}})", again.count());
+}
+
+std::optional<std::chrono::seconds> overload_wait(std::string_view message) {
+  auto failure = outline_of(message).find("error");
+  auto data = is_json_object(failure) ? outline_of(failure).find("data") : std::string_view{};
+  auto read = is_json_object(data) ? outline_of(data) : json_outline{};
+  auto again = read_number(read.find("retryAfterSeconds"));
+  return read.find("reason") == R"("overloaded")" && again
+             ? std::optional{std::chrono::seconds{*again}}
+             : std::nullopt;
 }
 
 bool is_response(std::string_view message) {

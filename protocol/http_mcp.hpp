@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -70,6 +71,11 @@ std::string readdressed(std::string_view message, std::string_view ours, std::st
 /// How the modern era answers a request with this message, a response: 200, or the status that
 /// belongs to the error's code.
 std::uint32_t status_of_response(std::string_view message);
+
+/// The `data` of the error that says that there is too much to do, and when to try again.
+std::string overload_data(std::chrono::seconds again);
+/// When to try again, if a response is that error.
+std::optional<std::chrono::seconds> overload_wait(std::string_view message);
 
 /// Is a message of ours a response, i.e. the last one about its request? And one that is an error?
 bool is_response(std::string_view message);

@@ -8,6 +8,7 @@
 #include "protocol/ascii.hpp"
 #include "protocol/json_rpc.hpp"
 #include "protocol/json_text.hpp"
+#include "protocol/printable.hpp"
 
 namespace bulkhead {
 
@@ -64,12 +65,20 @@ bool knows_host(const http_rules& rules, std::string_view host_and_port) {
                      [&](const std::string& known) { return same_name(known, host); });
 }
 
+/// `value` came from anybody: what is shown of it is short, and drives no terminal.
+std::string not_named(std::string_view what, std::string_view value, std::string_view header) {
+  constexpr std::size_t shown = 100;
+  return fmt::format("{} \"{}\" (header {}); if it should be, its host's name belongs into "
+                     "\"hosts\" in bulkhead.toml",
+                     what, shortened(printable(value), shown), header);
+}
+
 verdict check_host(const incoming_request& request, const http_rules& rules) {
   if (request.count("host") != 1) {
     return refuse(400, "a request must have one Host header");
   }
   if (!knows_host(rules, *request.find("host"))) {
-    return refuse(403, "this server isn't known under the name in the Host header");
+    return refuse(403, not_named("this server isn't known as", *request.find("host"), "Host"));
   }
   return {};
 }
@@ -85,7 +94,8 @@ verdict check_origin(const incoming_request& request, const http_rules& rules) {
       return {};
     }
   }
-  return refuse(403, "pages of that Origin may not use this server");
+  return refuse(
+      403, not_named("this server may not be used by pages of", *request.find("origin"), "Origin"));
 }
 
 /// The page that a path leads to; null: none.
@@ -101,48 +111,6 @@ const http_page* page_at(std::string_view path, const http_rules& rules) {
     }
   }
   return found;
-}
-
-/// The value of `WWW-Authenticate` (RFC 6750, 3).
-std::string challenge(const http_rules& rules, std::string_view error) {
-  std::string text = "Bearer";
-  if (!error.empty()) {
-    text += fmt::format(R"( error="{}")", error);
-  }
-  if (!rules.challenge.empty()) {
-    text += (error.empty() ? " " : ", ") + rules.challenge;
-  }
-  return text;
-}
-
-/// The token of a request that has exactly one Authorization, which is a bearer's; else empty.
-std::string_view bearer_token(const incoming_request& request) {
-  constexpr std::string_view scheme = "Bearer ";
-  const auto* given = request.find("authorization");
-  std::string_view text = given == nullptr ? std::string_view{} : *given;
-  bool one =
-      request.count("authorization") == 1 && same_name(text.substr(0, scheme.size()), scheme);
-  return one ? trim(text.substr(scheme.size())) : std::string_view{};
-}
-
-tl::expected<std::string, outgoing_answer> check_token(const incoming_request& request,
-                                                       const http_rules& rules) {
-  auto token = bearer_token(request);
-  if (rules.authenticate) {
-    return rules.authenticate(token);
-  }
-  if (!rules.holder) {
-    return "local";
-  }
-  if (token.empty()) {
-    return refuse(401, "this server wants a token: Authorization: Bearer TOKEN",
-                  {{"WWW-Authenticate", challenge(rules, "")}});
-  }
-  if (auto holder = rules.holder(token)) {
-    return *holder;
-  }
-  return refuse(401, "the token isn't valid",
-                {{"WWW-Authenticate", challenge(rules, "invalid_token")}});
 }
 
 /// Does the header accept the type, by name or by a wildcard?
@@ -239,6 +207,15 @@ std::size_t incoming_request::count(std::string_view name) const {
                     [&](const http_field& field) { return same_name(field.name, name); }));
 }
 
+std::string_view bearer_token(const incoming_request& request) {
+  constexpr std::string_view scheme = "Bearer ";
+  const auto* given = request.find("authorization");
+  std::string_view text = given == nullptr ? std::string_view{} : *given;
+  bool one =
+      request.count("authorization") == 1 && same_name(text.substr(0, scheme.size()), scheme);
+  return one ? trim(text.substr(scheme.size())) : std::string_view{};
+}
+
 bool equal_secrets(std::string_view one, std::string_view other) {
   unsigned different = one.size() == other.size() ? 0 : 1;
   for (std::size_t i = 0; i < one.size(); ++i) {
@@ -306,7 +283,7 @@ tl::expected<std::string, outgoing_answer> check_head(const incoming_request& re
   const auto* page = is_mcp ? nullptr : page_at(path, rules);
   tl::expected<std::string, outgoing_answer> principal;
   if (page == nullptr || page->needs_token) {
-    principal = check_token(request, rules);
+    principal = rules.authenticate ? rules.authenticate(bearer_token(request)) : "local";
   }
   if (!principal) {
     return principal;

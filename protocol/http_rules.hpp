@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,15 +32,10 @@ struct http_rules {
   /// without a port, any of which will do: others are pages that reach us under a name that now
   /// leads here (DNS rebinding), or that have no business with us.
   std::vector<std::string> hosts = {"localhost", "127.0.0.1", "[::1]"};
-  /// Who has this bearer token; nothing for an unknown one. Null: no token is needed, and everybody
-  /// is "local". Whoever compares tokens does it in constant time (`equal_secrets`).
-  std::function<std::optional<std::string>(std::string_view token)> holder;
-  /// In place of `holder`, where there is more to say than that a token isn't valid: who has this
-  /// bearer token, which is empty where none came, or the refusal (see bearer_check).
+  /// Who has this bearer token, which is empty where none came, or the refusal (see bearer_check).
+  /// Null: no token is needed, and everybody is "local". Whoever compares tokens does it in
+  /// constant time (`equal_secrets`).
   std::function<tl::expected<std::string, outgoing_answer>(std::string_view token)> authenticate;
-  /// What a challenge for a token says besides its scheme, e.g. `resource_metadata="URL"` (RFC
-  /// 9728, 5.1).
-  std::string challenge;
 };
 
 /// Checks all that a request's header tells by itself, before its body is read: Host (400, 403),
@@ -50,6 +44,9 @@ struct http_rules {
 /// pages.
 tl::expected<std::string, outgoing_answer> check_head(const incoming_request& request,
                                                       const http_rules& rules);
+
+/// The token of a request that has exactly one Authorization, which is a bearer's; else empty.
+std::string_view bearer_token(const incoming_request& request);
 
 /// Do two secrets agree? Takes as long whatever they have in common.
 bool equal_secrets(std::string_view one, std::string_view other);

@@ -69,6 +69,21 @@ void http_connection::wind_up() {
   }
 }
 
+void http_connection::check_token() {
+  // What isn't a stream is answered soon; what is public needs no token.
+  if (now_ != stage::streaming || principal_.empty() || !service_->rules.authenticate) {
+    return;
+  }
+  auto holder = service_->rules.authenticate(token_);
+  // Where the token can't be judged just now, it keeps its effect.
+  bool refused = !holder && (holder.error().status == 401 || holder.error().status == 403);
+  if (refused || (holder && *holder != principal_)) {
+    keep_alive_ = false;
+    tell_gone();
+    end(exchange_);
+  }
+}
+
 http_connection::idleness http_connection::idle_as() const {
   switch (now_) {
   case stage::idle:

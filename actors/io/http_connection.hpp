@@ -52,6 +52,9 @@ public:
   /// Ends it at once, whatever it is at.
   void cut() { close(); }
 
+  /// Ends a stream whose reader's token isn't valid any more, or has become another's.
+  void check_token();
+
   /// What it may be ended for, where others want the room.
   enum class idleness : std::uint8_t {
     busy,     ///< nothing
@@ -150,6 +153,8 @@ private:
   bool turned_away_ = false;
   incoming_request request_; ///< but for its body, while that is coming
   std::chrono::steady_clock::time_point waits_since_;
+  std::string principal_;                 ///< of the request that it is at, and the token that
+  std::string token_;                     ///< came with it
   std::shared_ptr<memory_budget> budget_; ///< of the principal, once that is known
   principal_places::place place_;         ///< of the principal, while its request is at it
   memory_budget::share body_share_;

@@ -1,6 +1,7 @@
 // How a connection takes requests.
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "actors/io/http_connection.hpp"
@@ -118,6 +119,8 @@ void http_connection::take_head() {
     refuse(principal.error());
     return;
   }
+  principal_ = *principal;
+  token_ = bearer_token(request_);
   request_.principal = std::move(*principal);
   if (!charge_to(request_.principal)) {
     refuse(too_many_connections());
@@ -145,7 +148,10 @@ bool http_connection::charge_to(const std::string& principal) {
   auto own = service_->budget_of ? service_->budget_of(principal) : nullptr;
   budget_ = own ? std::move(own) : service_->budget;
   if (!principal.empty()) {
-    place_ = service_->places->take(principal, service_->bounds.connections_per_principal);
+    // Where all are one, there is nobody to leave any to.
+    auto all = service_->rules.authenticate ? service_->bounds.connections
+                                            : std::numeric_limits<std::size_t>::max();
+    place_ = service_->places->take(principal, all, service_->bounds.connections_per_principal);
   }
   return principal.empty() || place_;
 }

@@ -1,6 +1,7 @@
 #include "actors/io/http_listener.hpp"
 
 #include <algorithm>
+#include <future>
 #include <map>
 #include <unordered_map>
 #include <utility>
@@ -22,6 +23,8 @@ using std::chrono::milliseconds;
 
 /// Between two attempts to accept when descriptors have run out.
 constexpr milliseconds accept_pause{100};
+/// Whoever ends a tenant's streams in order needs less.
+constexpr milliseconds token_pause{1'000};
 /// Connections beyond the bounds that are told why they are turned away.
 constexpr std::size_t turned_away_at_once = 32;
 
@@ -29,7 +32,7 @@ class tcp_listener : public http_listener, public std::enable_shared_from_this<t
 public:
   tcp_listener(io_thread& io, http_listener_options& options, http_request_handler handle)
       : context_{io.context()}, acceptor_{context_}, pause_{context_}, grace_{context_},
-        service_{std::make_shared<http_service>()} {
+        tokens_{context_}, service_{std::make_shared<http_service>()} {
     service_->rules = std::move(options.rules);
     service_->bounds = options.bounds;
     service_->budget = std::move(options.budget);
@@ -53,7 +56,10 @@ public:
     }
     error_code ignored;
     port_ = acceptor_.local_endpoint(ignored).port();
-    boost::asio::post(context_, [self = shared_from_this()] { self->accept(); });
+    boost::asio::post(context_, [self = shared_from_this()] {
+      self->accept();
+      self->check_tokens_in(self->service_->bounds.token_time);
+    });
     return {};
   }
 
@@ -68,6 +74,11 @@ public:
       self->service_->keys = keys;
     });
     return {};
+  }
+
+  void tokens_changed() override {
+    boost::asio::post(context_,
+                      [self = shared_from_this()] { self->check_tokens_in(token_pause); });
   }
 
   void close(milliseconds grace, std::function<void()> done) override {
@@ -178,6 +189,19 @@ private:
                                             : one.waits_since() < other.waits_since();
   }
 
+  void check_tokens_in(milliseconds time) {
+    if (closing_ || !service_->rules.authenticate) {
+      return;
+    }
+    tokens_.expires_after(time);
+    tokens_.async_wait([self = shared_from_this()](const error_code& failure) {
+      if (!failure) {
+        self->each_connection([](http_connection& connection) { connection.check_token(); });
+        self->check_tokens_in(self->service_->bounds.token_time);
+      }
+    });
+  }
+
   void forget(http_connection* ended) {
     auto found = connections_.find(ended);
     if (found == connections_.end()) {
@@ -199,6 +223,7 @@ private:
       error_code ignored;
       acceptor_.close(ignored);
       pause_.cancel();
+      tokens_.cancel();
       each_connection([](http_connection& connection) { connection.wind_up(); });
       grace_.expires_at(std::chrono::steady_clock::time_point::max());
     }
@@ -228,6 +253,8 @@ private:
       return;
     }
     grace_.cancel();
+    // Whoever answered requests may be waiting for the last who knows it to be gone.
+    service_->handle = nullptr;
     for (auto& done : std::exchange(waiting_, {})) {
       done();
     }
@@ -237,6 +264,7 @@ private:
   tcp::acceptor acceptor_;
   boost::asio::steady_timer pause_;
   boost::asio::steady_timer grace_;
+  boost::asio::steady_timer tokens_; ///< when to look at them again
   std::shared_ptr<http_service> service_;
   std::unordered_map<http_connection*, client> connections_;
   std::map<std::string, std::size_t> of_network_; ///< of those that are served
@@ -255,6 +283,14 @@ http_listener::open(io_thread& io, http_listener_options options, http_request_h
     return tl::unexpected{listening.error()};
   }
   return listener;
+}
+
+void close_and_wait(http_listener& which, milliseconds grace) {
+  constexpr milliseconds beyond{1'000}; // for what is cut to be gone
+  auto done = std::make_shared<std::promise<void>>();
+  auto closed = done->get_future();
+  which.close(grace, [done] { done->set_value(); });
+  closed.wait_for(grace + beyond);
 }
 
 } // namespace bulkhead::io

@@ -45,6 +45,7 @@ struct http_bounds {
       20'000};                           ///< for a body, and a second more for each that came…
   std::size_t body_rate = 32 * kibibyte; ///< … of this many bytes
   std::chrono::milliseconds write_time{30'000}; ///< within which a client takes at least something
+  std::chrono::milliseconds token_time{10'000}; ///< between two looks at the tokens of open streams
 };
 
 struct http_listener_options {
@@ -87,11 +88,20 @@ public:
   /// files; thread-safe. On an error (see `make_tls_context`) all stays as it was.
   virtual expected<void> set_tls(const tls_files& files) = 0;
 
+  /// Other tokens count from now on: streams whose token isn't valid any more are ended, soon after
+  /// whoever is told of it otherwise. So are those whose token expires meanwhile, without being
+  /// asked, within `http_bounds::token_time`. Thread-safe.
+  virtual void tokens_changed() = 0;
+
   /// Stops accepting, closes connections that wait for a request, refuses requests that are coming,
   /// and lets the exchanges that are under way end, but for no longer than `grace`: what is left
   /// then is cut. Asked again, the sooner end counts. Thread-safe; `done`, if given, is called on
-  /// the I/O thread when none is left.
+  /// the I/O thread when none is left, and the handler is gone.
   virtual void close(std::chrono::milliseconds grace, std::function<void()> done) = 0;
 };
+
+/// Closes it and waits until that is done: its handler, and what that holds, is gone then. Not for
+/// the I/O thread, nor for an actor's.
+void close_and_wait(http_listener& which, std::chrono::milliseconds grace);
 
 } // namespace bulkhead::io

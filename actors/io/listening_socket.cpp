@@ -41,8 +41,11 @@ expected<void> listen_on(tcp::acceptor& into, const std::string& address, std::u
     into.listen(boost::asio::socket_base::max_listen_connections, failure);
   }
   if (failure) {
-    return fail(errc::unavailable,
-                fmt::format("listen on {} port {}: {}", address, port, failure.message()));
+    bool taken = failure == boost::asio::error::address_in_use;
+    return fail(
+        errc::unavailable,
+        fmt::format("listen on {} port {}: {}{}", address, port, failure.message(),
+                    taken ? fmt::format("; who has it tells: ss -ltnp 'sport = :{}'", port) : ""));
   }
   return {};
 }

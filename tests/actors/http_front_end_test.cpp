@@ -161,6 +161,118 @@ CAF_TEST(a stop ends all and answers when all has ended) {
   }
 }
 
+CAF_TEST(whoever waits at a stop is told so and to come again) {
+  open();
+  auto streaming = call(1);
+  revision = "2025-06-18";
+  auto waiting = call(2, false);
+  auto modern_waiting = modern_call(3);
+  auto modern_streaming = modern_call(4, {{"progressToken", 0}});
+  stop();
+  for (std::size_t run = 0; run < 4; ++run) {
+    finish(run, "x");
+  }
+  for (const auto& each : {waiting, modern_waiting}) {
+    CAF_CHECK(each->whole.status == 503u);
+    CAF_CHECK(!each->field("Retry-After").empty());
+    CAF_CHECK(each->body()["error"]["message"].get<std::string>().find("stopping") !=
+              std::string::npos);
+  }
+  CAF_CHECK(waiting->body()["id"] == 2);
+  CAF_CHECK(modern_waiting->body()["id"] == 3);
+  CAF_CHECK(streaming->events().back()["id"] == 1);
+  CAF_CHECK(streaming->events().back()["error"]["code"] == -32603);
+  CAF_CHECK(modern_streaming->events().back()["id"] == 4);
+  CAF_CHECK(modern_streaming->events().back()["error"]["code"] == -32603);
+}
+
+CAF_TEST(whoever waits as its tenant goes is told so) {
+  open();
+  revision = "2025-06-18";
+  auto waiting = call(1, false);
+  caf::anon_send(front_end, stop_atom::value, std::string{"ali"});
+  consume_messages();
+  finish(0, "x");
+  CAF_CHECK(waiting->whole.status == 503u);
+  CAF_CHECK(waiting->body()["id"] == 1);
+}
+
+CAF_TEST(the front end hands bodies on without looking at them) {
+  auto answer = std::make_shared<recorded_answer>();
+  http_requests_to(front_end)({"POST", "/mcp", {}, std::string(1000, 'x'), "eve"}, {},
+                              std::make_shared<recording_reply>(answer));
+  sched.run_once();
+  CAF_CHECK(state().readers.contains("eve"));
+  CAF_CHECK(!answer->answered);
+  consume_messages();
+  CAF_CHECK(answer->whole.status == 400u);
+}
+
+CAF_TEST(each principal has a reader and one that is not served has none) {
+  CAF_CHECK(modern(1, "tools/list")->whole.status == 200u);
+  CAF_CHECK(modern(1, "tools/list", json::object(), "eve")->whole.status == 200u);
+  gone = {"made up"};
+  CAF_CHECK(modern(1, "tools/list", json::object(), "made up")->whole.status == 403u);
+  CAF_CHECK(state().readers.size() == 2u);
+  caf::anon_send(front_end, stop_atom::value, std::string{"eve"});
+  consume_messages();
+  CAF_CHECK(state().readers.size() == 1u);
+}
+
+CAF_TEST(large bodies are taken one after another) {
+  std::vector<answer_ptr> answers;
+  for (int id = 0; id < 5; ++id) {
+    auto answer = std::make_shared<recorded_answer>();
+    json params = {{"_meta",
+                    {{"io.modelcontextprotocol/protocolVersion", "2026-07-28"},
+                     {"io.modelcontextprotocol/clientCapabilities", json::object()},
+                     {"padding", std::string(100'000, 'x')}}}};
+    incoming_request large{"POST",
+                           "/mcp",
+                           {{"MCP-Protocol-Version", "2026-07-28"}, {"Mcp-Method", "tools/list"}},
+                           request(id, "tools/list", params).dump(),
+                           "ali"};
+    http_requests_to(front_end)(std::move(large), {}, std::make_shared<recording_reply>(answer));
+    answers.push_back(std::move(answer));
+  }
+  consume_messages();
+  for (const auto& answer : answers) {
+    CAF_CHECK(answer->whole.status == 200u);
+  }
+}
+
+CAF_TEST(a call that finds the queue full is put off whenever that is noticed) {
+  full = {"ali"};
+  admission->overloaded = true;
+  auto plain = modern_call(1);
+  CAF_CHECK(plain->whole.status == 429u);
+  CAF_CHECK(plain->field("Retry-After") == "2");
+  CAF_CHECK(plain->body()["id"] == 1);
+  CAF_CHECK(plain->body()["error"]["data"]["reason"] == "overloaded");
+  CAF_CHECK(plain->body()["error"]["data"]["retryAfterSeconds"] == 2);
+  open();
+  auto begun = call(2);
+  CAF_CHECK(begun->begun);
+  auto last = begun->events().back();
+  CAF_CHECK(last["id"] == 2);
+  CAF_CHECK(last["error"]["data"]["reason"] == "overloaded");
+  revision = "2025-06-18";
+  CAF_CHECK(call(3, false)->whole.status == 429u);
+  CAF_CHECK(env->budget->used() == 0u);
+  // Nothing of them is left.
+  admission->overloaded = false;
+  auto next = call(3, false);
+  finish(0, "served");
+  CAF_CHECK(next->whole.status == 200u);
+}
+
+CAF_TEST(a call that is refused for another reason has a result that says why) {
+  admission->overloaded = true;
+  auto answer = modern_call(1);
+  CAF_CHECK(answer->whole.status == 200u);
+  CAF_CHECK(answer->body()["result"]["structuredContent"]["status"] == "unavailable");
+}
+
 CAF_TEST(requests that come too fast are put off and those of others are not ) {
   hasty = {"eve"};
   auto put_off = modern(1, "tools/list", json::object(), "eve");
@@ -193,7 +305,8 @@ CAF_TEST(a principal that is served no more has nothing left) {
   CAF_CHECK((*runs)[0]->cancelled);
   CAF_CHECK(post(request(2, "ping"), in_session(), "eve")->whole.status == 200u);
   session = mine;
-  CAF_CHECK(legacy(2, "ping")->whole.status == 404u);
+  CAF_CHECK(legacy(2, "ping")->whole.status == 403u);
+  CAF_CHECK(get()->whole.status == 404u);
   CAF_CHECK(initialize()->whole.status == 403u);
   CAF_CHECK(modern(3, "tools/list")->whole.status == 403u);
 }

@@ -232,6 +232,16 @@ CAF_TEST(readers are bounded by tenant and those who went make room) {
   CAF_CHECK(ask("/ui/api/events")->begun);
 }
 
+CAF_TEST(readers of one tenant leave room for another) {
+  page_allowance allowance;
+  allowance.all_readers = 4;
+  begin(allowance);
+  CAF_CHECK(ask("/ui/api/events")->begun);
+  CAF_CHECK(ask("/ui/api/events")->begun);
+  CAF_CHECK(ask("/ui/api/events")->whole.status == 429u);
+  CAF_CHECK(ask("/ui/api/events", "GET", "eve")->begun);
+}
+
 CAF_TEST(a silent stream shows signs of life and ends in the end) {
   auto events = ask("/ui/api/events");
   pass(16s);

@@ -49,8 +49,11 @@ void check_answer(const outgoing_answer& answer) {
 
 void check_head(const incoming_request& request) {
   http_rules rules;
-  rules.holder = [](std::string_view token) {
-    return equal_secrets(token, "secret") ? std::optional<std::string>{"ann"} : std::nullopt;
+  rules.authenticate = [](std::string_view token) -> tl::expected<std::string, outgoing_answer> {
+    if (equal_secrets(token, "secret")) {
+      return "ann";
+    }
+    return tl::unexpected{refusal(401, -32600, "the token isn't valid")};
   };
   auto principal = bulkhead::check_head(request, rules);
   if (!principal) {

@@ -2,6 +2,7 @@
 it names, and nobody else."""
 
 import base64
+import concurrent.futures
 import http.server
 import json
 import os
@@ -155,6 +156,23 @@ class AccessTokens(AccessTokenTest):
                                  f'Bearer error="invalid_token", resource_metadata="{METADATA}"')
         self.assertEqual(self.ask(self.token(team="eve")).status, 403, "a tenant that there isn't")
         self.assertNotIn(self.token().split(".")[1], self.server.log_text())
+
+    def test_refusals_are_in_the_log_but_not_the_tokens_nor_all_of_them(self):
+        token = self.token(exp=int(time.time()) - 600)
+        for _ in range(60):
+            self.assertEqual(self.ask(token).status, 401)
+        lines = [line for line in self.server.log_text().splitlines() if "an access token is refused" in line]
+        self.assertTrue(lines)
+        self.assertLess(len(lines), 60)
+        for part in token.split("."):
+            self.assertNotIn(part, self.server.log_text())
+
+    def test_tenants_that_are_not_there_have_one_rate_together(self):
+        tokens = [self.token(team=f"made-up-{number}") for number in range(4)]
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            statuses = list(pool.map(lambda number: self.ask(tokens[number % 4]).status, range(400)))
+        self.assertEqual(set(statuses), {403, 429})
+        self.assertEqual(self.ask(self.token()).status, 200, "others don't notice")
 
     def test_missing_scopes(self):
         answer = self.ask(self.token(scope="openid"))

@@ -4,6 +4,7 @@ while the other's small calls succeed, and afterwards both are served."""
 import contextlib
 import json
 import socket
+import statistics
 import threading
 import time
 
@@ -171,6 +172,31 @@ class Connections(FloodTest):
         self.assert_ann_served()
         wait_until(lambda: not self.guests(), 60, "their runs are ended")
         wait_until(lambda: open_descriptors(self.server.process.pid) <= before + 4, 60, "their descriptors are closed")
+        self.assert_both_served_after()
+
+
+class Latency(FloodTest):
+    ROUNDS = 40
+    # The flood's own client wants the processors, too.
+    MOST_SLOWER = 6
+
+    def latency(self, is_enough=lambda: True):
+        """Of the other's small request, as a rule."""
+        times = []
+        while len(times) < self.ROUNDS or not is_enough():
+            begun = time.monotonic()
+            self.assertEqual(self.ann.ask_modern(1, "tools/list").status, 200)
+            times.append(time.monotonic() - begun)
+        return statistics.median(times)
+
+    def test_large_bodies_do_not_slow_another_s_requests(self):
+        quiet = self.latency()
+        body = modern("tools/list", padding=8 * MEBIBYTE)
+        with Attack(lambda: self.bob.ask(message=body, headers={
+                "MCP-Protocol-Version": MODERN, "Mcp-Method": "tools/list"}).text(), threads=6) as attack:
+            enough = attack.rounds + 12
+            flooded = self.latency(lambda: attack.rounds >= enough)
+        self.assertLess(flooded / quiet, self.MOST_SLOWER, f"{quiet:.4f} s when quiet, {flooded:.4f} s in the flood")
         self.assert_both_served_after()
 
 

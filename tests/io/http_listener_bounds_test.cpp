@@ -70,9 +70,11 @@ TEST_F(http_listener_bounds, bodies_are_charged_as_they_come_and_refused_when_th
 
 http_rules with_two_holders() {
   http_rules rules;
-  rules.holder = [](std::string_view token) -> std::optional<std::string> {
-    return token == "of-ann" || token == "of-bob" ? std::optional{std::string{token.substr(3)}}
-                                                  : std::nullopt;
+  rules.authenticate = [](std::string_view token) -> tl::expected<std::string, outgoing_answer> {
+    if (token == "of-ann" || token == "of-bob") {
+      return std::string{token.substr(3)};
+    }
+    return tl::unexpected{refusal(401, -32600, "the token isn't valid")};
   };
   return rules;
 }
@@ -113,6 +115,107 @@ TEST_F(http_listener_bounds, one_principal_keeps_only_so_many_connections_busy) 
     return came.get().size() > 3;
   }));
   EXPECT_EQ(request(3).request.principal, "bob");
+}
+
+TEST_F(http_listener_bounds, principals_together_leave_connections_for_another) {
+  io::http_bounds bounds;
+  bounds.connections = 6;
+  bounds.connections_per_principal = 3;
+  http_rules rules;
+  rules.authenticate = [](std::string_view token) -> tl::expected<std::string, outgoing_answer> {
+    return std::string{token.substr(3)};
+  };
+  open(bounds, rules);
+  std::vector<std::unique_ptr<raw_client>> busy;
+  for (const auto* name : {"bob", "bob", "bob", "ann", "ann"}) {
+    busy.push_back(std::make_unique<raw_client>(listener->port()));
+    busy.back()->send(of(name));
+    request(busy.size() - 1);
+  }
+  auto answer = refusal_of(of("ann"));
+  EXPECT_TRUE(has_status(answer, 429)) << answer;
+  raw_client other{listener->port()};
+  other.send(of("cleo"));
+  EXPECT_EQ(request(5).request.principal, "cleo");
+}
+
+TEST_F(http_listener_bounds, streams_end_when_their_token_is_valid_no_more) {
+  std::atomic<bool> valid = true;
+  http_rules rules = with_two_holders();
+  rules.authenticate = [&valid, all = rules.authenticate](std::string_view token) {
+    return valid || token == "of-ann" ? all(token) : all("");
+  };
+  open({}, rules);
+  raw_client his{listener->port()};
+  his.send(of("bob"));
+  request(0).reply->begin({200, {{"Content-Type", "text/event-stream"}}, {}});
+  monitored<bool> gone;
+  request(0).reply->when_gone([&gone] { gone.change([](bool& done) { done = true; }); });
+  raw_client hers{listener->port()};
+  hers.send(of("ann"));
+  request(1).reply->begin({200, {{"Content-Type", "text/event-stream"}}, {}});
+  hers.read_until("event-stream");
+  his.read_until("event-stream");
+  listener->tokens_changed();
+  valid = false;
+  listener->tokens_changed();
+  auto rest = his.read_all();
+  EXPECT_TRUE(his.closed());
+  EXPECT_TRUE(rest.ends_with("0\r\n\r\n")) << rest << "a stream that ends in order";
+  EXPECT_TRUE(gone.wait([](bool done) { return done; })) << "whoever writes it is told";
+  request(1).reply->write("still here");
+  hers.read_until("still here");
+}
+
+TEST_F(http_listener_bounds, a_token_that_expires_ends_its_streams_without_being_asked) {
+  std::atomic<bool> valid = true;
+  io::http_bounds bounds;
+  bounds.token_time = 20ms;
+  http_rules rules;
+  rules.authenticate = [&valid](std::string_view) -> tl::expected<std::string, outgoing_answer> {
+    if (valid) {
+      return "bob";
+    }
+    return tl::unexpected{refusal(401, -32600, "it has expired")};
+  };
+  open(bounds, rules);
+  raw_client client{listener->port()};
+  client.send(of("bob"));
+  request(0).reply->begin({200, {{"Content-Type", "text/event-stream"}}, {}});
+  client.read_until("event-stream");
+  valid = false;
+  client.read_all();
+  EXPECT_TRUE(client.closed());
+}
+
+TEST_F(http_listener_bounds, once_it_is_closed_nothing_holds_its_handler) {
+  auto held = std::make_shared<int>(0);
+  std::weak_ptr<int> seen = held;
+  options.budget = budget;
+  auto made = io::http_listener::open(
+      io, options,
+      [held = std::move(held)](incoming_request, memory_budget::share, io::http_reply_ptr reply) {
+        reply->begin({200, {{"Content-Type", "text/event-stream"}}, {}});
+      });
+  ASSERT_TRUE(made) << made.error().message;
+  raw_client client{(*made)->port()};
+  client.send(request_with("{}"));
+  client.read_until("\r\n\r\n");
+  io::close_and_wait(**made, 0ms);
+  EXPECT_TRUE(seen.expired());
+}
+
+TEST_F(http_listener_bounds, an_address_that_is_taken_is_told_with_who_to_ask) {
+  open();
+  auto again = options;
+  again.port = listener->port();
+  auto made = io::http_listener::open(
+      io, again, [](incoming_request, memory_budget::share, io::http_reply_ptr) {});
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().code, errc::unavailable);
+  EXPECT_NE(made.error().message.find(fmt::format("ss -ltnp 'sport = :{}'", again.port)),
+            std::string::npos)
+      << made.error().message;
 }
 
 TEST_F(http_listener_bounds, a_principal_s_bodies_and_answers_are_charged_to_its_own_budget) {

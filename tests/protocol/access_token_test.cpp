@@ -158,6 +158,17 @@ TEST(access_token, which_key) {
       << "keys that a token brings along don't count";
 }
 
+TEST(access_token, several_keys_of_one_name) {
+  auto known =
+      keys_of(set_of({ec_jwk(ec(), "r1"), rsa_jwk(other_rsa(), "r1"), rsa_jwk(rsa(), "r1")}));
+  EXPECT_EQ(outcome(token(good_claims(), rsa()), resource(), known), "ok");
+  EXPECT_EQ(outcome(token(good_claims(), other_rsa()), resource(), known), "ok");
+  EXPECT_EQ(outcome(token(good_claims(), ec(), "ES256", {{"kid", "r1"}}), resource(), known), "ok");
+  auto forged = token(good_claims(), rsa());
+  forged[forged.rfind('.') + 5] = forged[forged.rfind('.') + 5] == 'A' ? 'B' : 'A';
+  EXPECT_EQ(outcome(forged, resource(), known), "the signature isn't valid");
+}
+
 TEST(access_token, times) {
   auto at = [](std::chrono::seconds later) {
     return outcome(token(good_claims()), resource(), keys(), now + later);

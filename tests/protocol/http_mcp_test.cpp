@@ -234,5 +234,15 @@ TEST(http_mcp, header_values_are_decoded_where_they_say_so) {
   EXPECT_FALSE(decode_header_value("=?base64?SGVsbG8?="));
 }
 
+TEST(http_mcp, an_error_that_says_to_come_again_is_known) {
+  using std::chrono::seconds;
+  auto error = [](std::string_view data) { return encode_error("1", -32603, "too much", data); };
+  EXPECT_EQ(overload_wait(error(overload_data(seconds{2}))), seconds{2});
+  EXPECT_EQ(overload_wait(error(R"({"reason":"other","retryAfterSeconds":2})")), std::nullopt);
+  EXPECT_EQ(overload_wait(error(R"({"reason":"overloaded"})")), std::nullopt);
+  EXPECT_EQ(overload_wait(error(R"("overloaded")")), std::nullopt);
+  EXPECT_EQ(overload_wait(R"({"jsonrpc":"2.0","id":1,"result":{"error":{}}})"), std::nullopt);
+}
+
 } // namespace
 } // namespace bulkhead

@@ -150,6 +150,7 @@ struct http_fixture : test_coordinator_fixture<http_config> {
     context.session_of = [this](const std::string& principal) -> std::optional<session_context> {
       auto made = scripted;
       made.owner = principal;
+      made.queue_full = [this, principal] { return full.contains(principal); };
       return gone.contains(principal) ? std::nullopt : std::optional{made};
     };
     context.count_request = [this](const std::string& principal) {
@@ -289,6 +290,7 @@ struct http_fixture : test_coordinator_fixture<http_config> {
   std::string session;
   std::set<std::string> hasty; ///< principals whose requests come too fast,
   std::set<std::string> busy;  ///< whose calls would only wait,
+  std::set<std::string> full;  ///< who has as many waiting as may,
   std::set<std::string> gone;  ///< and who are served no more
   std::string revision = "2025-11-25";
 };
