@@ -21,9 +21,8 @@ namespace bulkhead {
 
 namespace {
 
-/// Limits are set by the first three; the others stop an idle session, and tell what CPU time was
-/// used. Where cpu and cpuacct are one hierarchy, they are one folder under two names.
-constexpr std::array controllers = {"memory", "pids", "cpu", "freezer", "cpuacct"};
+/// Limits are set by the first three; the freezer stops an idle session.
+constexpr std::array controllers = {"memory", "pids", "cpu", "freezer"};
 
 /// The period of the cpu quota in microseconds, the kernel's default (sched-bwc.rst).
 constexpr std::uint64_t cpu_period = 100'000;

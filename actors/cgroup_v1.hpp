@@ -40,7 +40,7 @@ std::shared_ptr<cgroup_files> real_cgroup_files();
 
 /// A folder of one controller that the account may divide.
 struct cgroup_base {
-  std::string controller; ///< memory, pids, cpu, freezer or cpuacct
+  std::string controller; ///< memory, pids, cpu or freezer
   std::string folder;
   friend bool operator==(const cgroup_base&, const cgroup_base&) = default;
 };

@@ -81,25 +81,6 @@ public:
     return done;
   }
 
-  std::optional<std::chrono::nanoseconds> cpu_time(const container_cgroups& where) override {
-    if (!where.unified.empty()) {
-      std::istringstream fields{host_.cgroups->read(where.unified + "/cpu.stat").value_or("")};
-      std::string name;
-      for (std::int64_t value = 0; fields >> name >> value;) {
-        if (name == "usage_usec") {
-          return std::chrono::microseconds{value};
-        }
-      }
-    }
-    if (!where.cpuacct.empty()) {
-      std::istringstream text{host_.cgroups->read(where.cpuacct + "/cpuacct.usage").value_or("")};
-      if (std::int64_t value = 0; text >> value) {
-        return std::chrono::nanoseconds{value};
-      }
-    }
-    return std::nullopt;
-  }
-
 private:
   /// Processes among which are the container's.
   std::vector<pid_t> candidates(const container_handle& container) const {
@@ -142,10 +123,7 @@ private:
       }
       std::istringstream controllers{names};
       for (std::string name; std::getline(controllers, name, ',');) {
-        auto* to = name == "freezer"   ? &result.freezer
-                   : name == "cpu"     ? &result.cpu
-                   : name == "cpuacct" ? &result.cpuacct
-                                       : nullptr;
+        auto* to = name == "freezer" ? &result.freezer : name == "cpu" ? &result.cpu : nullptr;
         if (to != nullptr) {
           *to = fmt::format("{}/{}{}", host_.cgroup_root, name, path);
         }

@@ -1,9 +1,7 @@
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -31,7 +29,6 @@ struct container_cgroups {
   std::string unified; ///< cgroup v2, also beside v1
   std::string freezer; ///< v1
   std::string cpu;     ///< v1
-  std::string cpuacct; ///< v1
   friend bool operator==(const container_cgroups&, const container_cgroups&) = default;
 };
 
@@ -57,10 +54,6 @@ public:
 
   /// Lets the processes work again, at once. False if they still can't.
   virtual bool release(const container_hold& held) = 0;
-
-  /// The CPU time that the container's processes have used, those that ended included; nothing
-  /// where no cgroup tells.
-  virtual std::optional<std::chrono::nanoseconds> cpu_time(const container_cgroups& where) = 0;
 };
 
 std::shared_ptr<container_brake> brake_on(host_view host);

@@ -20,7 +20,6 @@
 
 using namespace bulkhead;
 using namespace bulkhead::testing;
-using namespace std::chrono_literals;
 
 namespace {
 
@@ -176,17 +175,6 @@ CAF_TEST(a_container_alone_in_the_folder_of_its_run_is_found_by_the_runs_id) {
   std::filesystem::remove(root + "/run/cid");
   in_cgroup(9, "1:cpu:/bulkhead/0123456789abcdef-" + id + "\n");
   CAF_CHECK_EQUAL(brake->find(container).cpu, root + "/cgroup/cpu/bulkhead/0123456789abcdef-" + id);
-}
-
-CAF_TEST(the_cpu_time_is_what_the_cgroup_tells) {
-  use_v1("cpu cpuacct");
-  auto where = brake->find(container);
-  CAF_CHECK(!brake->cpu_time(where));
-  cgroups->files[folders["cpuacct"] + "/cpuacct.usage"] = "1500000\n";
-  CAF_CHECK(brake->cpu_time(where) == 1500us);
-  container_cgroups v2{have("/x"), {}, {}, {}};
-  cgroups->files[root + "/cgroup/x/cpu.stat"] = "usage_usec 70\nuser_usec 60\n";
-  CAF_CHECK(brake->cpu_time(v2) == 70us);
 }
 
 CAF_TEST(what_a_dead_instance_held_can_be_ended) {

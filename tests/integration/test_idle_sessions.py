@@ -24,7 +24,9 @@ def ticks_of(pids):
     return sum(sum(map(int, read(f"/proc/{pid}/stat").rpartition(")")[2].split()[11:13])) for pid in pids)
 
 
-class IdleSessions(BulkheadTest):
+class Spinning:
+    """What holds however sandboxes are started."""
+
     WINDOW = 3  # seconds: what is compared are shares of it
 
     def setUp(self):
@@ -60,6 +62,8 @@ class IdleSessions(BulkheadTest):
             busy = self.used_in_a_run(session)
             self.assertLess(10 * idle, busy, "clock ticks between runs, and within one")
 
+
+class IdleSessions(Spinning, BulkheadTest):
     def test_what_the_session_holds_is_kept_and_its_threads_go_on(self):
         session = self.in_session("new", SPINNER + "    kept = 41\n")["session"]
         self.used_between_runs()
@@ -85,3 +89,11 @@ class IdleSessions(BulkheadTest):
         self.in_session("new", SPINNER, client)
         self.assertEqual(client.close(patience(20)), 0)
         self.world.assert_clean(client.instance, alive=False)
+
+
+class ByPodmansService(Spinning, BulkheadTest):
+    variables = {"MCP_BRIDGE_DRIVER": "rest"}
+
+
+class ByTheOciRuntime(Spinning, BulkheadTest):
+    variables = {"MCP_BRIDGE_RUNTIME": "oci"}

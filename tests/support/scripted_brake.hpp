@@ -21,7 +21,7 @@ public:
 
   container_cgroups find(const container_handle& container) override {
     found.push_back(container.name);
-    return {"/" + container.name, {}, {}, {}};
+    return {"/" + container.name, {}, {}};
   }
   container_hold hold(const container_cgroups& where) override {
     events.push_back({true, frames(), removals()});
@@ -31,9 +31,6 @@ public:
     events.push_back({false, frames(), removals()});
     released.push_back(held.undo.front().first);
     return works;
-  }
-  std::optional<std::chrono::nanoseconds> cpu_time(const container_cgroups&) override {
-    return std::nullopt;
   }
 
   bool holds() const { return !events.empty() && events.back().hold; }
