@@ -1,6 +1,8 @@
 #include "actors/admission.hpp"
 
 #include <algorithm>
+#include <limits>
+#include <thread>
 #include <tuple>
 #include <utility>
 
@@ -18,6 +20,18 @@ admission_rules admission_for_one(const environment_ptr& env) {
     return run_quota{env->config->concurrent_runs, env->bounds.admission_queue, {}};
   };
   rules.wall_clock = env->wall_clock;
+  return rules;
+}
+
+admission_rules rules_for_boots() {
+  std::size_t at_once = std::max(1u, std::thread::hardware_concurrency() / 2);
+  admission_rules rules;
+  rules.runs = [at_once] { return at_once; };
+  // Runs wait for boots, and the pools: both are bounded.
+  rules.quota_of = [at_once](const std::string&) {
+    return run_quota{at_once, std::numeric_limits<std::size_t>::max(), {}};
+  };
+  rules.wall_clock = [] { return std::chrono::system_clock::now(); };
   return rules;
 }
 

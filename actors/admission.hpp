@@ -74,6 +74,11 @@ struct admission_rules {
 /// The rules of a process that serves one user.
 admission_rules admission_for_one(const environment_ptr& env);
 
+/// The rules for turns to boot, which are given like those to run: a boot keeps two processors busy
+/// (the engine's command line is no single thread), so that more at once would only take longer
+/// each, and a tenant that boots many would take all processors from the others.
+admission_rules rules_for_boots();
+
 /// The admission desk with the timer it sends itself.
 using admission_impl_actor = admission_actor::extend<
     /// The deadline of the waiting request with this number passes.

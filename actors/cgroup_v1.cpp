@@ -171,6 +171,17 @@ void collect(cgroup_files& files, const std::string& folder, std::set<pid_t>& in
   }
 }
 
+std::string above(const std::string& folder) {
+  return folder.substr(0, folder.rfind('/'));
+}
+
+/// Is it INSTANCE/INSTANCE-ID, rather than a container's?
+bool belongs_to_instance(const std::string& folder) {
+  auto instance = above(folder);
+  auto name = instance.substr(instance.rfind('/') + 1);
+  return std::string_view{folder}.substr(instance.size() + 1).starts_with(name + "-");
+}
+
 bool remove_tree(cgroup_files& files, const std::string& folder) {
   for (const auto& name : files.folders_in(folder)) {
     remove_tree(files, folder + "/" + name);
@@ -213,13 +224,17 @@ bool has_controller(const std::vector<cgroup_base>& bases, std::string_view cont
 }
 
 expected<std::vector<std::string>>
-make_cgroups(cgroup_files& files, const std::vector<cgroup_base>& bases, const std::string& name) {
+make_cgroups(cgroup_files& files, const std::vector<cgroup_base>& bases, const cgroup_name& name) {
   std::vector<std::string> result;
   std::vector<std::string> made;
   for (const auto& base : bases) {
-    auto folder = base.folder + "/" + name;
-    int failure = files.make_folder(folder);
+    auto folder = fmt::format("{}/{}/{}", base.folder, name.instance, name.own);
+    int failure = files.make_folder(above(folder));
+    if (failure == 0 || failure == EEXIST) {
+      failure = files.make_folder(folder);
+    }
     if (failure != 0 && failure != EEXIST) {
+      files.remove_folder(above(folder));
       remove_cgroups(files, made);
       return fail(errc::unavailable,
                   fmt::format("make the sandbox's cgroup \"{}\": {}", folder, strerror(failure)));
@@ -234,7 +249,7 @@ make_cgroups(cgroup_files& files, const std::vector<cgroup_base>& bases, const s
 
 expected<std::vector<std::string>> make_run_cgroups(cgroup_files& files,
                                                     const std::vector<cgroup_base>& bases,
-                                                    const std::string& name,
+                                                    const cgroup_name& name,
                                                     const cgroup_limits& limits) {
   // The quota waits for `confine_run_cgroups`, or it would slow the boot.
   cgroup_limits net{limits.memory + command_line_memory, limits.pids + command_line_pids, {}};
@@ -320,13 +335,15 @@ bool remove_cgroups(cgroup_files& files, const std::vector<std::string>& folders
   bool gone = true;
   for (const auto& folder : folders) {
     gone = remove_tree(files, folder) && gone;
+    if (belongs_to_instance(folder)) {
+      files.remove_folder(above(folder)); // fails while others are in it
+    }
   }
   return gone;
 }
 
-void move_up(cgroup_files& files, const std::string& folder, pid_t pid) {
-  auto above = folder.substr(0, folder.rfind('/'));
-  files.write(above + "/cgroup.procs", std::to_string(pid));
+void move_to_base(cgroup_files& files, const std::string& folder, pid_t pid) {
+  files.write(above(above(folder)) + "/cgroup.procs", std::to_string(pid));
 }
 
 } // namespace bulkhead

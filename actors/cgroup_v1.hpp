@@ -12,10 +12,12 @@
 #include "protocol/error.hpp"
 
 /// Limits where a rootless engine can't set them: on cgroup v1, below folders that were delegated
-/// to the account once (deploy/setup.sh). A run gets a folder per controller, joined by the
-/// engine's command line before it starts; the OCI runtime then makes a child named by the
-/// container's id in it. The outer folder is a net with room for the command line and conmon; the
-/// exact limits are written into the child, once the guest is ready and before it gets any code.
+/// to the account once (deploy/setup.sh). A run gets a folder per controller, inside one of its
+/// instance: of the processor each instance, which is a tenant's, gets an equal share, however many
+/// runs it has. The folder is joined by the engine's command line before it starts; the OCI runtime
+/// then makes a child named by the container's id in it. The outer folder is a net with room for
+/// the command line and conmon; the exact limits are written into the child, once the guest is
+/// ready and before it gets any code.
 
 namespace bulkhead {
 
@@ -63,16 +65,22 @@ struct cgroup_limits {
 inline constexpr std::uint64_t command_line_memory = 64ULL << 20;
 inline constexpr std::uint32_t command_line_pids = 64;
 
-/// Makes folders `name` below each base, without limits; those that are there will do. Answers
+/// What a folder below each base is called.
+struct cgroup_name {
+  std::string instance; ///< the folder in which those of the instance are
+  std::string own;      ///< INSTANCE-ID
+};
+
+/// Makes the folders `name` below each base, without limits; those that are there will do. Answers
 /// their paths; on an error (unavailable) nothing new is left.
 expected<std::vector<std::string>>
-make_cgroups(cgroup_files& files, const std::vector<cgroup_base>& bases, const std::string& name);
+make_cgroups(cgroup_files& files, const std::vector<cgroup_base>& bases, const cgroup_name& name);
 
 /// Makes the folders of a run, `name` below each base, with `limits` plus the room above. Answers
 /// their paths; on an error (unavailable) nothing is left.
 expected<std::vector<std::string>> make_run_cgroups(cgroup_files& files,
                                                     const std::vector<cgroup_base>& bases,
-                                                    const std::string& name,
+                                                    const cgroup_name& name,
                                                     const cgroup_limits& limits);
 
 /// Writes the exact limits for the container `cid`: into the folder that the OCI runtime made for
@@ -93,10 +101,11 @@ std::vector<pid_t> processes_in(cgroup_files& files, const std::vector<std::stri
 /// or not at all.
 void let_work(cgroup_files& files, const std::vector<std::string>& folders);
 
-/// Removes the folders, children first; true when none is left. Processes in them keep them.
+/// Removes the folders that `make_cgroups` made, children first; true when none is left. Processes
+/// in them keep them. The instance's folders go with the last in them.
 bool remove_cgroups(cgroup_files& files, const std::vector<std::string>& folders);
 
-/// Moves a process out of `folder` into the folder above it.
-void move_up(cgroup_files& files, const std::string& folder, pid_t pid);
+/// Moves a process out of `folder` into the base that it was made below.
+void move_to_base(cgroup_files& files, const std::string& folder, pid_t pid);
 
 } // namespace bulkhead

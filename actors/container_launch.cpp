@@ -75,7 +75,7 @@ expected<container_launch> prepare_launch(driver_context& context, const runtime
   result.process.cwd = folder;
   result.process.kill_group_at_exit = false;
   auto cgroups = make_run_cgroups(*context.host.cgroups, facts.cgroup_bases,
-                                  cgroup_name(context.env->instance, id),
+                                  cgroup_named(context.env->instance, id),
                                   facts.gvisor ? with_room_for_gvisor(limits) : limits);
   if (!cgroups) {
     return tl::unexpected{cgroups.error()};
@@ -112,8 +112,8 @@ std::string container_name(const std::string& id) {
   return "bulkhead-" + id;
 }
 
-std::string cgroup_name(const std::string& instance, const std::string& id) {
-  return instance + "-" + id;
+cgroup_name cgroup_named(const std::string& instance, const std::string& id) {
+  return {instance, instance + "-" + id};
 }
 
 } // namespace bulkhead

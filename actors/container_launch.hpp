@@ -47,6 +47,6 @@ bool out_of_memory_was_seen(const std::string& folder);
 
 /// The name of a container, and of its cgroups below a base: both tell whose they are.
 std::string container_name(const std::string& id);
-std::string cgroup_name(const std::string& instance, const std::string& id);
+cgroup_name cgroup_named(const std::string& instance, const std::string& id);
 
 } // namespace bulkhead

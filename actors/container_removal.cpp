@@ -241,7 +241,7 @@ task<bool> clear_cgroups(driver_context& context, const engine_profile& engine,
       bool keep = is_pause_process(context.host, pid);
       for (const auto& folder : folders) {
         if (keep) {
-          move_up(files, folder, pid);
+          move_to_base(files, folder, pid);
         }
       }
       return keep;

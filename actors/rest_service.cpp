@@ -131,8 +131,8 @@ expected<process_spec> rest_service::service_process(const runtime_facts& facts,
     return fail(errc::unavailable,
                 fmt::format("make folder \"{}\": {}", folder(), std::strerror(errno)));
   }
-  if (cgroup_.empty()) {
-    cgroup_ = cgroup_name(context_.env->instance, context_.env->new_handle());
+  if (cgroup_.own.empty()) {
+    cgroup_ = cgroup_named(context_.env->instance, context_.env->new_handle());
   }
   auto cgroups = make_cgroups(*context_.host.cgroups, facts.cgroup_bases, cgroup_);
   if (!cgroups) {

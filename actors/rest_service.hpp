@@ -120,7 +120,7 @@ private:
   // The instance's own.
   child_id child_ = 0; ///< 0: none runs
   std::string complaint_;
-  std::string cgroup_; ///< the name of its cgroups
+  cgroup_name cgroup_; ///< of its cgroups
   std::vector<std::string> cgroups_;
   engine_profile engine_; ///< that it was started with
   task_set watches_;      ///< last: they use all of the above

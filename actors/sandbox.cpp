@@ -18,6 +18,8 @@ namespace {
 
 /// Finding, probing and starting an engine; a container's own boot takes a tenth of a second.
 constexpr auto boot_budget = 90s;
+/// What takes longer waits for something other than the processor, and others may boot meanwhile.
+constexpr auto turn_limit = 2s;
 /// A guest that waits begins a run within a millisecond.
 constexpr auto start_budget = 30s;
 /// The time that a guest has to exit once asked; it needs a few milliseconds.
@@ -42,13 +44,46 @@ caf::result<caf::ok_atom> sandbox_state::boot() {
     return to_caf(errc::internal, "a sandbox boots only once");
   }
   boot_promise = self->make_response_promise<caf::ok_atom>();
-  prepare();
+  begin_boot();
   return *boot_promise;
+}
+
+void sandbox_state::begin_boot() {
+  boot_began = self->clock().now();
+  if (!context.boots) {
+    prepare();
+    return;
+  }
+  enter(phase::queued, boot_budget);
+  self->request(context.boots, boot_budget, admit_atom::value, context.env->tenant,
+                deadline::at(boot_began + boot_budget))
+      .then(
+          [this](std::uint64_t ticket) {
+            turn = ticket;
+            if (now != phase::queued) {
+              give_turn_back();
+              self->quit();
+              return;
+            }
+            self->delayed_send(self, turn_limit, release_atom::value);
+            prepare();
+          },
+          [this](const caf::error& reason) {
+            if (now == phase::queued) {
+              lost(from_caf(reason, "wait for a turn to boot"));
+            }
+            self->quit();
+          });
+}
+
+void sandbox_state::give_turn_back() {
+  if (auto ticket = std::exchange(turn, {})) {
+    self->send(context.boots, release_atom::value, *ticket);
+  }
 }
 
 void sandbox_state::prepare() {
   id = context.env->new_handle();
-  boot_began = self->clock().now();
   enter(phase::preparing, boot_budget);
   self->request(context.volumes(), boot_budget, run_folder_atom::value, id)
       .then([this](std::string& path) { create(path); },
@@ -120,6 +155,7 @@ void sandbox_state::guest_is_ready(guest_ready ready) {
 void sandbox_state::confined() {
   now = phase::idle;
   ++generation;
+  give_turn_back();
   context.env->activity->sandbox_booted(self->clock().now() - boot_began);
   if (auto promise = std::exchange(boot_promise, {})) {
     promise->deliver(caf::ok_atom::value);
@@ -141,7 +177,7 @@ void sandbox_state::execute(sandbox_run& what, const sandbox_owner_actor& who) {
   }
   owner = who;
   self->monitor(owner);
-  now == phase::fresh ? prepare() : start_code();
+  now == phase::fresh ? begin_boot() : start_code();
 }
 
 void sandbox_state::start_code() {
@@ -192,6 +228,7 @@ bool sandbox_state::let_go() {
 void sandbox_state::lost(error reason, std::int32_t exit_code) {
   now = phase::destroying;
   ++generation;
+  give_turn_back();
   if (auto promise = std::exchange(boot_promise, {})) {
     promise->deliver(to_caf(reason));
   }
@@ -244,6 +281,7 @@ void sandbox_state::end() {
   case phase::fresh:
     self->quit();
     break;
+  case phase::queued:
   case phase::preparing:
   case phase::creating:
     // The answer on its way finds nobody waiting and cleans up.
@@ -301,6 +339,7 @@ void sandbox_state::discard_folder() {
 
 void sandbox_state::on_tick() {
   switch (now) {
+  case phase::queued:
   case phase::preparing:
   case phase::creating:
     lost({errc::unavailable,
@@ -362,6 +401,7 @@ sandbox_impl_actor::behavior_type sandbox_state::make_behavior() {
       },
       [this](interrupt_atom) { send(encode_cancel(run.id)); },
       [this](end_atom) { end(); },
+      [this](release_atom) { give_turn_back(); },
       [this](tick_atom, std::uint64_t set_in) {
         if (set_in == generation) {
           on_tick();

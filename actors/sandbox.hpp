@@ -26,13 +26,16 @@ struct sandbox_context {
   /// The current ones: they may be started again.
   std::function<container_runtime_actor()> runtime;
   std::function<volume_manager_actor()> volumes;
+  admission_actor boots = {}; ///< gives turns to boot; null: each boots at once
   std::shared_ptr<container_brake> brake = real_container_brake();
 };
 
 /// The sandbox with the timers it sends itself.
 using sandbox_impl_actor = sandbox_actor::extend<
     /// A timer set in this generation of the state machine fires.
-    caf::reacts_to<tick_atom, std::uint64_t>>;
+    caf::reacts_to<tick_atom, std::uint64_t>,
+    /// The boot has had its turn long enough.
+    caf::reacts_to<release_atom>>;
 
 /// One container from its folder to its certain removal.
 struct sandbox_state {
@@ -41,6 +44,7 @@ struct sandbox_state {
 
   enum class phase : std::uint8_t {
     fresh,      ///< nothing exists yet
+    queued,     ///< waits for its turn to boot
     preparing,  ///< the run's folder is being made
     creating,   ///< the driver starts the container
     booting,    ///< waiting for the guest's `ready`
@@ -52,6 +56,8 @@ struct sandbox_state {
   };
 
   // Boot and end (sandbox.cpp).
+  void begin_boot();
+  void give_turn_back();
   void prepare();
   void create(const std::string& folder);
   void guest_is_ready(guest_ready ready);
@@ -98,6 +104,7 @@ struct sandbox_state {
   std::chrono::steady_clock::time_point boot_began;
   std::optional<caf::typed_response_promise<caf::ok_atom>> boot_promise;
   std::optional<child_exited> exited;
+  std::optional<std::uint64_t> turn;  ///< the ticket for the boot
   memory_budget::share partial_share; ///< for a frame that hasn't ended
   bool begun = false;                 ///< the guest has taken its run
   bool used = false;                  ///< a run has ended here, and its interpreter is kept

@@ -262,7 +262,8 @@ make_sandbox_maker(caf::actor_system& system, const environment_ptr& env,
     sandbox_actor made = system.spawn(
         sandbox, sandbox_context{env, services->get().processes,
                                  current(services, &service_directory::services::runtime),
-                                 current(services, &service_directory::services::volumes)});
+                                 current(services, &service_directory::services::volumes),
+                                 services->boots});
     if (auto known_to = caf::actor_cast<supervisor_actor>(weak)) {
       caf::anon_send(known_to, create_atom::value, made);
     }

@@ -45,6 +45,10 @@ public:
   /// What is configured now. Set before anything is started; null in tests that need none.
   std::shared_ptr<current_catalogue> configured;
 
+  /// Turns to boot, of all engines of the process; null: each sandbox boots at once. Set before
+  /// anything is started.
+  admission_actor boots;
+
   /// Outlives the pools that fill it.
   const std::shared_ptr<sandbox_shelf> shelf = std::make_shared<sandbox_shelf>();
 

@@ -36,12 +36,10 @@ bool is_hex(std::string_view text, std::size_t length) {
   return text.size() == length && text.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
 
-/// INSTANCE of INSTANCE-ID, or empty.
-std::string instance_of_cgroup(const std::string& name) {
-  bool good = name.size() == instance_length + 1 + id_length && name[instance_length] == '-' &&
-              is_hex(std::string_view{name}.substr(0, instance_length), instance_length) &&
-              is_hex(std::string_view{name}.substr(instance_length + 1), id_length);
-  return good ? name.substr(0, instance_length) : std::string{};
+/// Is this INSTANCE-ID?
+bool is_cgroup_of(const std::string& instance, const std::string& name) {
+  return name.size() == instance_length + 1 + id_length && name.starts_with(instance + "-") &&
+         is_hex(std::string_view{name}.substr(instance_length + 1), id_length);
 }
 
 class sweeping {
@@ -243,17 +241,30 @@ private:
     report_.containers += static_cast<std::uint32_t>(std::count(text.begin(), text.end(), '\n'));
   }
 
+  using folders_by_name = std::map<std::string, std::vector<std::string>>;
+
+  /// The folders of an instance below a base; one that was left empty is removed at once.
+  void collect_cgroups(const std::string& base, const std::string& instance,
+                       folders_by_name& into) {
+    auto folder = base + "/" + instance;
+    for (const auto& name : context_.host.cgroups->folders_in(folder)) {
+      if (is_cgroup_of(instance, name)) {
+        into[name].push_back(folder + "/" + name);
+      }
+    }
+    context_.host.cgroups->remove_folder(folder);
+  }
+
   task<void> remove_cgroup_folders() {
-    using folders_by_name = std::map<std::string, std::vector<std::string>>;
     folders_by_name of_dead;
     folders_by_name of_nobody;
     for (const auto& base : find_delegated_cgroups(context_.host)) {
-      for (const auto& name : context_.host.cgroups->folders_in(base.folder)) {
-        auto instance = instance_of_cgroup(name);
+      for (const auto& instance : context_.host.cgroups->folders_in(base.folder)) {
         if (dead_.contains(instance)) {
-          of_dead[name].push_back(base.folder + "/" + name);
-        } else if (belongs_to_dead(runtime_dir_ + "/" + instance)) {
-          of_nobody[name].push_back(base.folder + "/" + name);
+          collect_cgroups(base.folder, instance, of_dead);
+        } else if (is_hex(instance, instance_length) &&
+                   belongs_to_dead(runtime_dir_ + "/" + instance)) {
+          collect_cgroups(base.folder, instance, of_nobody);
         }
       }
     }
@@ -261,7 +272,7 @@ private:
       bool cleared = co_await clear_cgroups(context_, facts_->engine, folders);
       report_.cgroups += cleared ? 1 : 0;
       if (!cleared) {
-        complain("remove cgroup " + name, "processes keep it", instance_of_cgroup(name));
+        complain("remove cgroup " + name, "processes keep it", name.substr(0, instance_length));
       }
     }
     for (const auto& [name, folders] : of_nobody) {

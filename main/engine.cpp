@@ -102,6 +102,7 @@ engine::engine(shared_process& process, engine_options options, instance_lock lo
   configured_ = std::make_shared<current_catalogue>(std::move(loaded.catalogue));
   dependencies_ = std::move(loaded.dependencies);
   services_->configured = configured_;
+  services_->boots = options_.boots;
   if (env_->config->ledger != ledger_mode::off) {
     ledger_ = ledger_writer{current(services_, &service_directory::services::ledger), backlog_,
                             env_->config->ledger};

@@ -34,6 +34,7 @@ struct engine_options {
   std::function<void(policy& rules)> narrow = {};
   /// Bounds the runs of all engines; null: this one's alone, by its settings.
   admission_actor admission = {};
+  admission_actor boots = {}; ///< gives turns to boot; null: each sandbox boots at once
   std::shared_ptr<memory_budget> budget = {}; ///< null: the process's
   bool has_page = false;                      ///< people may look at its runs on the web page
 };

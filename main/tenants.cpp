@@ -63,6 +63,7 @@ tenants::tenants(shared_process& process, account who, settings base, std::strin
   rules.wall_clock = [] { return std::chrono::system_clock::now(); };
   rules.load = load_;
   admission_ = process_.system().spawn(admission, std::move(rules));
+  boots_ = process_.system().spawn(admission, rules_for_boots());
 }
 
 tenants::~tenants() {
@@ -75,9 +76,11 @@ tenants::~tenants() {
   leaving_.clear();
   ending_.clear();
   caf::scoped_actor self{process_.system()};
-  self->monitor(admission_);
-  self->send_exit(admission_, caf::exit_reason::kill);
-  self->receive([](const caf::down_msg&) {}, caf::after(std::chrono::seconds{1}) >> [] {});
+  for (const auto& desk : {admission_, boots_}) {
+    self->monitor(desk);
+    self->send_exit(desk, caf::exit_reason::kill);
+    self->receive([](const caf::down_msg&) {}, caf::after(std::chrono::seconds{1}) >> [] {});
+  }
 }
 
 std::vector<std::string> tenants::apply(const serve_config& config) {
@@ -175,6 +178,7 @@ expected<std::shared_ptr<engine>> tenants::start_engine(const tenant& one, setti
   options.loading.own_only = true;
   options.narrow = [one](policy& rules) { add_rules(one, rules); };
   options.admission = admission_;
+  options.boots = boots_;
   options.has_page = true;
   auto whole = process_.budget()->total();
   options.budget = std::make_shared<memory_budget>(whole / 2, whole / 8, process_.budget());
@@ -195,6 +199,7 @@ expected<void> tenants::serve_alone(const std::string& name, const std::string& 
   config.tenants.push_back(one);
   engine_options options{who_, base_, runtime_dir_};
   options.admission = admission_;
+  options.boots = boots_;
   options.has_page = true;
   auto started = engine::start(process_, std::move(options));
   if (!started) {

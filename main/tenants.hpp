@@ -96,6 +96,7 @@ private:
   std::string runtime_dir_;
   std::shared_ptr<admission_load> load_ = std::make_shared<admission_load>();
   admission_actor admission_;
+  admission_actor boots_; ///< gives the turns to boot
   std::shared_ptr<std::atomic<bool>> has_page_ = std::make_shared<std::atomic<bool>>(false);
   std::shared_ptr<current_tokens> tokens_ = std::make_shared<current_tokens>();
   mutable std::mutex mutex_; ///< for what follows

@@ -314,4 +314,26 @@ CAF_TEST(what_a_tenant_used_today_counts_until_midnight) {
   CAF_CHECK(ask_as("busy")->ticket);
 }
 
+CAF_TEST(turns_to_boot_go_round_the_tenants_and_nobody_is_refused) {
+  caf::anon_send_exit(desk, caf::exit_reason::kill);
+  auto boots = rules_for_boots();
+  boots.runs = [] { return std::size_t{1}; };
+  desk = sys.spawn(bulkhead::admission, boots);
+  tenant = "ann";
+  for (int i = 0; i < 500; ++i) {
+    ask();
+  }
+  auto first = ask_as("bob");
+  auto second = ask();
+  CAF_CHECK(asked[0]->ticket);
+  CAF_CHECK(first->pending());
+  release(asked[0]);
+  CAF_CHECK(first->ticket);
+  release(first);
+  CAF_CHECK(asked[1]->ticket);
+  CAF_CHECK(second->pending());
+  release(asked[1]);
+  CAF_CHECK(second->ticket);
+}
+
 CAF_TEST_FIXTURE_SCOPE_END()

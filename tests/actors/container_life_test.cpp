@@ -53,7 +53,7 @@ CAF_TEST(on_v1_the_net_is_set_before_the_start_and_the_limits_once_it_has_booted
   env.config->cpus = 0.5;
   make_driver();
   auto handle = create();
-  auto name = "/0123456789abcdef-" + handle.id;
+  auto name = "/0123456789abcdef/0123456789abcdef-" + handle.id;
   auto memory = base_of("memory") + name;
   auto pids = base_of("pids") + name;
   auto cpu = base_of("cpu") + name;
@@ -99,7 +99,7 @@ CAF_TEST(a_cgroup_that_can_not_be_made_takes_the_others_with_it) {
   make_driver();
   CAF_REQUIRE(ensure().value);
   auto id = std::string(32, 'c');
-  cgroups->refused.insert(base_of("pids") + "/0123456789abcdef-" + id);
+  cgroups->refused.insert(base_of("pids") + "/0123456789abcdef/0123456789abcdef-" + id);
   auto made =
       get<container_handle>(create_atom::value, container_request{id, env.runtime_dir}, owner());
   CAF_CHECK(made.failure.code == errc::unavailable);

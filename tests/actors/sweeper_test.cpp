@@ -133,23 +133,31 @@ CAF_TEST(containers_that_podman_does_not_list_are_known_by_their_folders) {
 CAF_TEST(cgroups_of_dead_instances_are_cleared) {
   use_cgroup_v1({"memory", "pids"});
   auto id = std::string(32, 'a');
-  for (const auto& instance : {dead, living, foreign}) {
-    cgroups->folders.insert(base_of("memory") + "/" + instance + "-" + id);
-    cgroups->folders.insert(base_of("pids") + "/" + instance + "-" + id);
+  auto cgroup_of = [&](const std::string& controller, const std::string& instance) {
+    auto folder = base_of(controller) + "/" + instance;
+    cgroups->folders.insert(folder);
+    cgroups->folders.insert(folder + "/" + instance + "-" + id);
+    return folder + "/" + instance + "-" + id;
+  };
+  for (const auto& instance : {living, foreign}) {
+    cgroup_of("memory", instance);
+    cgroup_of("pids", instance);
   }
   cgroups->folders.insert(base_of("memory") + "/of-somebody-else");
-  cgroups->processes[base_of("memory") + "/" + dead + "-" + id] = {7777};
+  cgroups->processes[cgroup_of("memory", dead)] = {7777};
+  auto cleared = cgroup_of("pids", dead);
   // An instance whose folder lies elsewhere, and one that is gone altogether.
-  cgroups->processes[base_of("memory") + "/" + foreign + "-" + id] = {8888};
-  cgroups->processes[base_of("pids") + "/" + foreign + "-" + id] = {8888};
-  cgroups->folders.insert(base_of("pids") + "/" + std::string(16, '9') + "-" + id);
+  cgroups->processes[cgroup_of("memory", foreign)] = {8888};
+  cgroups->processes[cgroup_of("pids", foreign)] = {8888};
+  cgroup_of("pids", std::string(16, '9'));
   engine.limits = {{"memory", "536870912"}, {"pids", "128"}};
   make_driver();
   CAF_CHECK_EQUAL(sweep().cgroups, 2u);
   CAF_CHECK_EQUAL(script->count("sh 7777"), 1u);
   CAF_CHECK_EQUAL(script->count("8888"), 0u);
-  CAF_CHECK_EQUAL(cgroups->folders.count(base_of("pids") + "/" + dead + "-" + id), 0u);
-  CAF_CHECK_EQUAL(cgroups->folders.size(), 7u);
+  CAF_CHECK(!cgroups->folders.contains(cleared));
+  CAF_CHECK(!cgroups->folders.contains(base_of("pids") + "/" + dead));
+  CAF_CHECK_EQUAL(cgroups->folders.size(), 11u);
 }
 
 CAF_TEST(upstream_servers_of_dead_instances_are_ended) {

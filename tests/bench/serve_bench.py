@@ -28,9 +28,9 @@ LEGACY_SESSIONS = 200
 SESSIONS_OF_ONE = 50  # one tenant may have 64
 CONTAINERS = 20
 FLOOD = 50  # clients
-QUIET_RUNS = 12
-QUIET_PAUSE = 1.5  # seconds between an answer and the next run: somebody reads it
-WORST_RATIO = 10.0  # aim 2
+QUIET_RUNS = 24
+QUIET_PAUSE = 0.8  # seconds between an answer and the next run: somebody reads it
+WORST_RATIO = 5.0  # aim 2; a kept interpreter answers within 2 ms, and what the kernel does for a boot takes longer
 
 OPEN_GATES = "requests_per_second = 100000\nburst = 100000\n"
 CODE = "print(6*7)"
@@ -218,9 +218,9 @@ class ServeBench(Bench):
             put_off += beside.put_off
             self.settle(served)
         ratio = statistics.median(ratios)
-        self.row(f"p95 of one's runs, quiet ({what})", milliseconds(statistics.median(quiet)))
+        self.row(f"p95 of one's runs, quiet ({what})", milliseconds(statistics.median(quiet)), alone.shape())
         self.row(f"  while {FLOOD} clients of another's flood", milliseconds(statistics.median(loud)),
-                 f"the flood's: {statistics.median(rates):.1f} runs/s; {put_off} of the one's put off")
+                 f"{beside.shape()}; the flood's: {statistics.median(rates):.1f} runs/s; {put_off} of the one's put off")
         self.row("  ratio", f"{ratio:.2f}", "aim 2; " + ", ".join(f"{each:.2f}" for each in ratios))
         if ratio > WORST_RATIO:
             self.failed.append(f"{what}: a flood makes another tenant's runs {ratio:.1f} times slower")

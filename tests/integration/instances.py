@@ -126,6 +126,9 @@ def leftovers(instance, alive):
     found = [f"container {line}" for line in containers_of(instance)]
     found += [f"OCI container {path}" for path in oci_containers_of(instance)]
     found += [f"cgroup {path}" for path in cgroups_of(instance)]
+    if not alive:
+        found += [f"cgroup {path}" for controller in CONTROLLERS
+                  for path in glob.glob(f"/sys/fs/cgroup/{controller}/**/{instance}", recursive=True)]
     found += [f"run folder {path}" for path in run_folders_of(instance)]
     found += [f"process {pid} {' '.join(command_line(pid))[:200]}"
               for pid in processes_of(instance, upstreams=not alive)]

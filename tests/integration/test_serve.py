@@ -11,7 +11,7 @@ import subprocess
 import time
 import unittest
 
-from host import patience, wait_until
+from host import cgroups_are_v1, patience, read, wait_until
 from http_server import HttpClient, TenantServer, rpc
 from instances import guests_of, instances_of
 from world import World
@@ -30,8 +30,11 @@ def structured(answer):
 
 
 def wait_for_start(answer):
-    while "started" not in answer.next_message()["params"].get("message", ""):
-        pass
+    message = {}
+    while "started" not in message.get("params", {}).get("message", ""):
+        message = answer.next_message()
+        if "method" not in message:
+            raise AssertionError(f"ended before it started: {message}")
 
 
 class ServeTest(unittest.TestCase):
@@ -225,6 +228,27 @@ class Shares(ServeTest):
         going = [each for each in flood if each.status == 200]
         for each in going:
             self.assertEqual(each.result()["structuredContent"]["status"], "success")
+
+    def test_the_processor_is_shared_by_tenants_not_by_runs(self):
+        """Where limits are set in delegated cgroups (v1): each tenant's runs are in one of its own, all equal."""
+        if not cgroups_are_v1():
+            return
+        for client, ids in ((self.ann, (1, 2)), (self.bob, (3,))):
+            for each in ids:
+                wait_for_start(client.run_modern(SLEEP, id=each, meta={"progressToken": each}))
+        groups = {}
+        for instance in instances_of(self.server.process.pid):
+            for pid in guests_of(instance):
+                path = next(line.split(":", 2)[2] for line in read(f"/proc/{pid}/cgroup").splitlines()
+                            if "cpu" in line.split(":")[1].split(","))
+                before, found, _ = path.partition(f"/{instance}/")
+                self.assertTrue(found, path)
+                groups.setdefault(instance, set()).add(before)
+        self.assertEqual(len(groups), 2)
+        self.assertEqual(len(set.union(*groups.values())), 1, "side by side")
+        shares = {read(f"/sys/fs/cgroup/cpu{base}/{instance}/cpu.shares")
+                  for instance, bases in groups.items() for base in bases}
+        self.assertEqual(shares, {"1024\n"})
 
     def test_requests_that_come_too_fast(self):
         statuses = [self.bob.ask_modern(i, "tools/list").status for i in range(6)]

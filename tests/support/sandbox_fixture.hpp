@@ -86,7 +86,7 @@ struct sandbox_fixture : test_coordinator_fixture<actor_config> {
     brake->frames = [this] { return frames().size(); };
     brake->removals = [this] { return runtime->destroy.asked; };
     box = sys.spawn(sandbox, sandbox_context{env, host, [this] { return driver; },
-                                             [this] { return folders; }, brake});
+                                             [this] { return folders; }, boots, brake});
     box->attach_functor([flag = terminated] { *flag = true; });
   }
 
@@ -266,6 +266,7 @@ struct sandbox_fixture : test_coordinator_fixture<actor_config> {
   process_host_actor host;
   container_runtime_actor driver;
   volume_manager_actor folders;
+  admission_actor boots; ///< null: each boots at once
   sandbox_owner_actor owner;
   sandbox_impl_actor box;
   std::shared_ptr<memory_budget> run_budget; ///< handed to the sandbox with its run
