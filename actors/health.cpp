@@ -1,5 +1,6 @@
 #include "actors/health.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -27,6 +28,9 @@ constexpr seconds runtime_patience{3};
 std::string titled(const std::string& what, const std::string& of) {
   return of.empty() ? what : fmt::format("{} of {}", what, of);
 }
+
+/// A full probe boots a container or two, on a machine that may be busy.
+constexpr seconds probe_patience{60};
 
 /// Checks that come one by one; `then` gets them in their order once all are there.
 class gathering {
@@ -66,12 +70,10 @@ health_check runtime_check(const std::string& of, const runtime_report& report) 
           fmt::format("{} {}, image {}", report.engine, report.version, report.image)};
 }
 
-health_check runtime_check(const std::string& of, const caf::error& failure) {
-  auto reason = from_caf(failure, "find the container engine");
-  health_check check{titled("container runtime", of), false, reason.message};
-  check.remedy = reason.code == errc::timeout
-                     ? "wait: the engine is still being looked for, or is slow"
-                     : "run: bulkhead doctor";
+health_check runtime_failure(const std::string& of, std::string why, bool slow) {
+  health_check check{titled("container runtime", of), false, std::move(why)};
+  check.remedy =
+      slow ? "wait: the engine is still being looked for, or is slow" : "run: bulkhead doctor";
   return check;
 }
 
@@ -139,27 +141,112 @@ void health_state::look_alive() {
 }
 
 void health_state::look_ready() {
-  auto runtimes = context.runtimes();
-  auto all = std::make_shared<gathering>(runtimes.size(), [this](std::vector<health_check> checks) {
+  // Those of the round before, when all who use an image had said that it has changed.
+  if (!looking_anew) {
+    look_at_next();
+  }
+  auto drivers = context.runtimes();
+  auto all = std::make_shared<gathering>(drivers.size(), [this](std::vector<health_check> checks) {
     judge_together(checks);
     for (const auto& [what, path] : context.folders()) {
       checks.push_back(check_folder(what, look_at_folder(path)));
+    }
+    for (auto& each : context.more()) {
+      checks.push_back(std::move(each));
     }
     if (context.stopping()) {
       checks.push_back({"process", false, "it is stopping", "ask another one"});
     }
     found(ready, {std::move(checks)});
   });
-  std::size_t place = 0;
-  for (const auto& [of, runtime] : runtimes) {
-    self->request(runtime, runtime_patience, ensure_atom::value)
-        .then([all, place, of = of](
-                  const runtime_report& report) { all->put(place, runtime_check(of, report)); },
-              [all, place, of = of](const caf::error& failure) {
-                all->put(place, runtime_check(of, failure));
-              });
-    ++place;
+  for (std::size_t place = 0; place < drivers.size(); ++place) {
+    look_at_driver(drivers[place],
+                   [all, place](health_check check) { all->put(place, std::move(check)); });
   }
+}
+
+void health_state::look_at_driver(const health_context::driver& which,
+                                  std::function<void(health_check)> then) {
+  self->request(which.runtime, runtime_patience, ensure_atom::value)
+      .then(
+          [this, which, then](const runtime_report& report) {
+            auto bad = unusable.find(which.image);
+            if (bad != unusable.end()) {
+              then(runtime_failure(which.of, bad->second, false));
+              look_anew(which.image); // it may have been for the moment
+              return;
+            }
+            then(runtime_check(which.of, report));
+            self->request(which.runtime, runtime_patience, stamp_atom::value)
+                .then([this, which](const std::string& stamp) { compare(which, stamp); },
+                      [](const caf::error&) {}); // it has to find its engine first
+          },
+          [which, then](const caf::error& failure) {
+            auto reason = from_caf(failure, "find the container engine");
+            then(runtime_failure(which.of, reason.message, reason.code == errc::timeout));
+          });
+}
+
+void health_state::look_first(std::vector<health_context::driver> left) {
+  if (left.empty() || context.stopping()) {
+    return;
+  }
+  auto which = std::move(left.back());
+  left.pop_back();
+  auto same = [&](const auto& each) { return each.image == which.image; };
+  left.erase(std::remove_if(left.begin(), left.end(), same), left.end());
+  self->request(which.runtime, probe_patience, ensure_atom::value)
+      .then([this, left](const runtime_report&) { look_first(left); },
+            [this, left, which](const caf::error& failure) {
+              auto reason = from_caf(failure, "find the container engine");
+              if (reason.code == errc::unavailable) {
+                context.log->warn("{}: no run can start: {}", which.of, reason.message);
+              }
+              look_first(left);
+            });
+}
+
+void health_state::compare(const health_context::driver& which, const std::string& stamp) {
+  auto [known, first] = stamps.try_emplace(which.of, stamp);
+  if (!first && std::exchange(known->second, stamp) != stamp) {
+    look_anew(which.image);
+  }
+}
+
+void health_state::look_anew(std::string image) {
+  if (std::find(doubtful.begin(), doubtful.end(), image) == doubtful.end()) {
+    doubtful.push_back(std::move(image));
+  }
+}
+
+void health_state::look_at_next() {
+  looking_anew = false;
+  while (!doubtful.empty() && !looking_anew && !context.stopping()) {
+    auto image = std::move(doubtful.front());
+    doubtful.pop_front();
+    auto drivers = context.runtimes();
+    auto user = std::find_if(drivers.begin(), drivers.end(),
+                             [&](const auto& each) { return each.image == image; });
+    if (user == drivers.end()) {
+      continue;
+    }
+    looking_anew = true;
+    self->request(user->runtime, probe_patience, probe_atom::value)
+        .then([this, image](const runtime_report&) { judged(image, nullptr); },
+              [this, image](const caf::error& failure) { judged(image, &failure); });
+  }
+}
+
+void health_state::judged(const std::string& image, const caf::error* failure) {
+  auto reason = failure != nullptr ? from_caf(*failure, "look at the container engine anew")
+                                   : error{errc::none, {}};
+  if (reason.code == errc::unavailable) {
+    context.log->warn("no run of tenants with the image {} can start: {}", image, reason.message);
+    unusable[image] = std::move(reason.message);
+  } else if (failure == nullptr && unusable.erase(image) > 0) {
+    context.log->info("runs of tenants with the image {} can start again", image);
+  }
+  look_at_next();
 }
 
 health_actor::behavior_type health_state::make_behavior() {
@@ -172,6 +259,7 @@ health_actor::behavior_type health_state::make_behavior() {
 health_actor::behavior_type health(health_actor::stateful_pointer<health_state> self,
                                    health_context context) {
   self->state.context = std::move(context);
+  self->state.look_first(self->state.context.runtimes());
   return self->state.make_behavior();
 }
 

@@ -1,6 +1,7 @@
 #include "actors/jwks_store.hpp"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include <caf/all.hpp>
@@ -21,6 +22,10 @@ constexpr auto refresh_pause = 1h;
 constexpr auto first_retry = 10s;
 constexpr auto longest_retry = 10min;
 constexpr auto tick_interval = 5s;
+/// What is denied is denied because it isn't public.
+constexpr std::string_view private_remedy =
+    "; if that is where the keys are meant to be, set private_network = true in the issuer's "
+    "[[oauth.issuers]]";
 
 std::chrono::steady_clock::duration retry_pause(std::uint32_t failures) {
   auto doublings = std::min(failures, 10U);
@@ -139,7 +144,8 @@ void jwks_store_state::get(const std::string& issuer, const std::string& url,
   self->request(http(), exchange_budget + 1s, call_atom::value, std::move(request), due)
       .then(std::move(take), [failed, url](const caf::error& reason) {
         auto cause = from_caf(reason, "fetch " + url);
-        failed(cause.message);
+        failed(cause.code == errc::denied ? cause.message + std::string{private_remedy}
+                                          : cause.message);
       });
 }
 
@@ -174,6 +180,7 @@ void jwks_store_state::fail(const std::string& issuer, const std::string& why) {
   log->warn("the keys of the issuer {} can't be had: {}; {}", issuer, why,
             ring->get()->keys.count(issuer) != 0 ? "those that are known count meanwhile"
                                                  : "none of its tokens is believed until then");
+  ring->set_failure(issuer, why);
   finish(issuer, pause);
 }
 

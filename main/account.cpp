@@ -12,6 +12,8 @@
 
 #include <fmt/format.h>
 
+#include "actors/user_bus.hpp"
+
 namespace bulkhead {
 
 namespace {
@@ -63,9 +65,15 @@ expected<account> become(const passwd& entry) {
   ::setenv("USER", entry.pw_name, 1);
   ::setenv("LOGNAME", entry.pw_name, 1);
   ::setenv("XDG_RUNTIME_DIR", account_runtime_dir, 1);
-  for (const char* roots : {"XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME",
-                            "DBUS_SESSION_BUS_ADDRESS"}) {
+  for (const char* roots :
+       {"XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME"}) {
     ::unsetenv(roots);
+  }
+  // On cgroup v2 limits are set over the account's own bus, where there is one.
+  if (auto bus = user_bus(entry.pw_uid)) {
+    ::setenv("DBUS_SESSION_BUS_ADDRESS", bus->c_str(), 1);
+  } else {
+    ::unsetenv("DBUS_SESSION_BUS_ADDRESS");
   }
   if (::access(".", X_OK | R_OK) != 0) {
     [[maybe_unused]] int ignored = ::chdir(entry.pw_dir);

@@ -1,18 +1,22 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "main/engine.hpp"
 #include "main/shared_process.hpp"
+#include "protocol/tenant_config.hpp"
 
 namespace bulkhead {
 
 /// A process with one engine: everything but the server for several tenants.
 class application {
 public:
+  /// With `one`: as for that tenant of a server for many, by what is configured for it alone.
   /// Errors: unavailable (runtime folder, lock).
   static expected<std::unique_ptr<application>> start(const account& who, const settings& config,
-                                                      stop_signal& stop);
+                                                      stop_signal& stop,
+                                                      const std::optional<tenant>& one = {});
 
   const environment_ptr& env() const { return engine_->env(); }
   catalogue_ptr catalogue() const { return engine_->catalogue(); }

@@ -101,4 +101,19 @@ std::function<outgoing_answer(std::string_view)> bearer_gate::metadata() const {
   };
 }
 
+std::vector<health_check> bearer_gate::checks() const {
+  auto known = parts_->keys->get();
+  std::vector<health_check> found;
+  if (!known->resource) {
+    return found;
+  }
+  for (const auto& each : known->resource->issuers) {
+    auto failure = known->failures.find(each.issuer);
+    found.push_back(check_issuer(each.issuer,
+                                 failure != known->failures.end() ? failure->second : "",
+                                 known->keys.count(each.issuer) != 0));
+  }
+  return found;
+}
+
 } // namespace bulkhead

@@ -5,12 +5,14 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <tl/expected.hpp>
 
 #include "actors/interfaces.hpp"
 #include "main/shared_process.hpp"
 #include "protocol/bearer_check.hpp"
+#include "protocol/health.hpp"
 
 namespace bulkhead {
 
@@ -33,6 +35,9 @@ public:
   /// The answer to whoever asks for what is told of where to get tokens (RFC 9728); 404 where no
   /// authorization server is configured, or for another resource's path. The same holds for it.
   std::function<outgoing_answer(std::string_view path)> metadata() const;
+
+  /// How the keys of each authorization server stand; thread-safe.
+  std::vector<health_check> checks() const;
 
 private:
   struct parts;

@@ -12,6 +12,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "main/likely_command.hpp"
 #include "main/output.hpp"
 #include "protocol/host_config.hpp"
 #include "protocol/image_profiles.hpp"
@@ -37,6 +38,7 @@ constexpr const char* examples = R"(Examples:
   bulkhead ledger --calls --since 2h    which tools were called, and how that ended
   bulkhead login issues                 log in to the MCP server "issues" by OAuth
   bulkhead servers import claude-code   take over the servers that Claude Code has, after asking
+  bulkhead ledger --tenant ali          what ran for a tenant of `bulkhead serve`
   bulkhead token new ali --expires 90d  let the tenant "ali" in over HTTP (see bulkhead.toml)
   bulkhead image build                  make the sandbox image from Debian packages
   bulkhead image build --profile data   the one with numpy, pandas, matplotlib and more
@@ -56,6 +58,26 @@ std::chrono::milliseconds read_timeout(const std::string& text) {
                                                 text.substr(0, 40) + "\"");
   }
   return std::chrono::milliseconds{std::llround(seconds * 1000)};
+}
+
+void add_serve_config(CLI::App& command, command_line& result) {
+  command
+      .add_option_function<std::string>(
+          "--config",
+          [&result](const std::string& path) {
+            // The account that root becomes may not get to where we are now.
+            result.serve_config = std::filesystem::absolute(path).lexically_normal().string();
+          },
+          "The file with the tenants (default: MCP_BRIDGE_SERVE_CONFIG, or bulkhead.toml in the "
+          "state folder)")
+      ->type_name("FILE");
+}
+
+/// What looks at one tenant of a server for many, and not at the user's own.
+void add_tenant_option(CLI::App& command, command_line& result) {
+  command.add_option("--tenant", result.tenant, "Those of this tenant of `bulkhead serve`")
+      ->type_name("NAME");
+  add_serve_config(command, result);
 }
 
 CLI::App* add_run(CLI::App& app, command_line& result) {
@@ -97,6 +119,7 @@ CLI::App* add_ledger(CLI::App& app, command_line& result) {
                    "Write them, all unless --limit is given, to a new file, as CSV if its name "
                    "ends in .csv, else as JSON")
       ->type_name("FILE");
+  add_tenant_option(*ledger, result);
   return ledger;
 }
 
@@ -187,19 +210,6 @@ CLI::App* add_import(CLI::App& servers, command_line& result) {
   return import;
 }
 
-void add_serve_config(CLI::App& command, command_line& result) {
-  command
-      .add_option_function<std::string>(
-          "--config",
-          [&result](const std::string& path) {
-            // The account that root becomes may not get to where we are now.
-            result.serve_config = std::filesystem::absolute(path).lexically_normal().string();
-          },
-          "The file with the tenants (default: MCP_BRIDGE_SERVE_CONFIG, or bulkhead.toml in the "
-          "state folder)")
-      ->type_name("FILE");
-}
-
 struct token_commands {
   CLI::App* make;
   CLI::App* list;
@@ -256,7 +266,7 @@ CLI::App* add_build(CLI::App& image, command_line& result) {
   build
       ->add_option("--profile", result.profile,
                    "minimal: Python alone (the default); data: numpy, pandas, matplotlib, scipy, "
-                   "Pillow, too, 300 MB. MCP_BRIDGE_IMAGE=data then makes runs use it")
+                   "Pillow, too, some 700 MB. MCP_BRIDGE_IMAGE=data then makes runs use it")
       ->check(CLI::IsMember(names))
       ->type_name("NAME")
       ->excludes(pull);
@@ -311,6 +321,7 @@ command_line parse_command_line(int argc, char** argv, int out) {
                     "Start them and print their tools as Python type stubs (.pyi)");
   servers->add_option("NAME", result.only_server, "Only this server");
   servers->add_flag("--json", result.json, "As JSON");
+  add_tenant_option(*servers, result);
   servers->require_subcommand(0, 1);
   auto* import = add_import(*servers, result);
 
@@ -341,6 +352,7 @@ command_line parse_command_line(int argc, char** argv, int out) {
     std::ostringstream help;
     std::ostringstream complaint;
     int status = app.exit(outcome, help, complaint);
+    complaint << likely_command(app);
     // What was typed wrong is quoted.
     write_all(STDERR_FILENO, printable(complaint.str()));
     std::exit(write_answer(out, help.str(), status == 0 ? 0 : 2));

@@ -78,9 +78,9 @@ struct command_line {
   bool list = false;
   bool revoke = false;
 
-  // serve, token
+  // serve, token, and what looks at a tenant (ledger, servers)
   std::string serve_config; ///< the path of bulkhead.toml, absolute; empty: where it usually is
-  std::string tenant;
+  std::string tenant;       ///< empty where it looks at none
   std::string token_id;
   std::string expires; ///< as it was typed
   std::string grace;   ///< as it was typed

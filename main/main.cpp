@@ -32,6 +32,7 @@
 #include "main/commands.hpp"
 #include "main/configuration.hpp"
 #include "main/import_servers.hpp"
+#include "main/serve_file.hpp"
 #include "main/stop_signal.hpp"
 
 namespace bulkhead {
@@ -137,6 +138,17 @@ expected<early_reading> read_early(const command_line& line, int in) {
   return result;
 }
 
+/// The tenant that the command looks at, if any.
+expected<std::optional<tenant>> looked_at(const command_line& line, const settings& config,
+                                          const account& who) {
+  using verb = command_line::verb;
+  if (line.tenant.empty() || (line.what != verb::ledger && line.what != verb::servers)) {
+    return std::nullopt;
+  }
+  auto one = load_tenant(serve_file_path(line.serve_config, config), line.tenant, config, who);
+  return one ? expected<std::optional<tenant>>{std::move(*one)} : tl::unexpected{one.error()};
+}
+
 int run_command(const command_line& line, const settings& config, const account& who,
                 standard_descriptors fds, early_reading early) {
   using verb = command_line::verb;
@@ -144,8 +156,12 @@ int run_command(const command_line& line, const settings& config, const account&
     auto runtime_dir = make_runtime_dir(who);
     return runtime_dir ? build_image(line, config, *runtime_dir) : refuse(runtime_dir.error());
   }
+  auto one = looked_at(line, config, who);
+  if (!one) {
+    return refuse(one.error());
+  }
   if (line.what == verb::ledger) {
-    return show_ledger(line, config, fds.out);
+    return show_ledger(line, *one ? settings_for(config, **one) : config, fds.out);
   }
   if (line.what == verb::approve && (line.list || line.revoke)) {
     return show_approvals(line, config, fds.out);
@@ -161,7 +177,7 @@ int run_command(const command_line& line, const settings& config, const account&
     return serve_http(line, config, who, fds.out);
   }
   stop_signal stop;
-  auto app = application::start(who, config, stop);
+  auto app = application::start(who, config, stop, *one);
   if (!app) {
     return refuse(app.error());
   }

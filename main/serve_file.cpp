@@ -17,6 +17,9 @@
 #include "actors/unique_descriptor.hpp"
 #include "main/configuration.hpp"
 #include "main/private_file.hpp"
+#include "protocol/config_keys.hpp"
+#include "protocol/edit_distance.hpp"
+#include "protocol/setting_values.hpp"
 #include "protocol/variable_expansion.hpp"
 
 namespace bulkhead {
@@ -87,6 +90,38 @@ load_serve_file(const std::string& path, const settings& config, const account& 
   return read_serve_config(*text, path, config);
 }
 
+tl::unexpected<error> no_such_tenant(const serve_config& config, const std::string& name,
+                                     const std::string& path) {
+  std::vector<std::string_view> names;
+  for (const auto& each : config.tenants) {
+    names.push_back(each.name);
+  }
+  return fail(errc::not_found,
+              fmt::format("there is no tenant \"{}\" in {}{}; `bulkhead token new {} --add-tenant` "
+                          "makes it",
+                          shown_value(name), path, did_you_mean(closest_name(name, names)),
+                          shown_value(name)));
+}
+
+expected<tenant> load_tenant(const std::string& path, const std::string& name,
+                             const settings& config, const account& who) {
+  auto read = load_serve_file(path, config, who);
+  if (!read) {
+    return tl::unexpected{read.error().front()};
+  }
+  const auto* one = read->find(name);
+  if (one == nullptr) {
+    return no_such_tenant(*read, name, path);
+  }
+  auto folder = settings_for(config, *one).state_dir;
+  if (::access(folder.c_str(), F_OK) != 0 && errno == ENOENT) {
+    return fail(errc::not_found, fmt::format("tenant \"{}\" has nothing yet: its folder \"{}\" is "
+                                             "made when `bulkhead serve` starts with it",
+                                             name, folder));
+  }
+  return *one;
+}
+
 expected<void>
 change_serve_file(const std::string& path, const settings& config, const account& who, bool make,
                   const std::function<expected<std::string>(std::string_view text)>& change) {
@@ -111,8 +146,16 @@ change_serve_file(const std::string& path, const settings& config, const account
   if (text) {
     struct stat info {};
     // A file that was made unwritable, or is root's, isn't replaced behind its owner's back.
-    if (::stat(real.c_str(), &info) != 0 || ::access(real.c_str(), W_OK) != 0) {
-      return failed("write", path);
+    if (::stat(real.c_str(), &info) != 0) {
+      return failed("examine", path);
+    }
+    if (::access(real.c_str(), W_OK) != 0) {
+      auto refused = failed("write", path);
+      if (info.st_uid != who.uid) {
+        refused.value().message += fmt::format("; it belongs to uid {}: as root, chown {} \"{}\"",
+                                               info.st_uid, who.name, real.string());
+      }
+      return refused;
     }
     mode = info.st_mode & 0777;
   }

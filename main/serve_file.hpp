@@ -23,6 +23,15 @@ expected<std::string> read_serve_file(const std::string& path, const settings& c
 tl::expected<serve_config, std::vector<error>>
 load_serve_file(const std::string& path, const settings& config, const account& who);
 
+/// There is no tenant `name` in the file: not_found, with what may have been meant.
+tl::unexpected<error> no_such_tenant(const serve_config& config, const std::string& name,
+                                     const std::string& path);
+
+/// The tenant `name` of the file, which has a state folder already. Errors: not_found; the first of
+/// load_serve_file's.
+expected<tenant> load_tenant(const std::string& path, const std::string& name,
+                             const settings& config, const account& who);
+
 /// Puts what `change` makes of its text in its place, in one go, while no other process does so;
 /// its mode stays. With `make` it need not be there: `change` gets an empty text then, and the file
 /// is closed to others. Errors: those of `change` and of read_serve_file; unavailable when it can't

@@ -59,7 +59,8 @@ http_page public_page(std::string_view path) {
 } // namespace
 
 health_actor spawn_health(shared_process& process, const tenants& all,
-                          std::function<bool()> stopping) {
+                          std::function<bool()> stopping,
+                          std::function<std::vector<health_check>()> more) {
   health_context context;
   context.trees = [&all] {
     std::vector<std::pair<std::string, supervisor_actor>> found;
@@ -69,12 +70,25 @@ health_actor spawn_health(shared_process& process, const tenants& all,
     return found;
   };
   context.runtimes = [&all] {
-    std::vector<std::pair<std::string, container_runtime_actor>> found;
+    std::vector<health_context::driver> found;
     for (auto& each : all.parts()) {
-      found.emplace_back("tenant " + each.name, std::move(each.runtime));
+      auto session = all.context_of(each.name);
+      found.push_back({"tenant " + each.name, session ? session->env->config->image : "",
+                       std::move(each.runtime)});
     }
     return found;
   };
+  context.more = [&all, more = std::move(more)] {
+    auto found = more ? more() : std::vector<health_check>{};
+    for (const auto& each : all.parts()) {
+      if (auto session = all.context_of(each.name)) {
+        found.push_back(check_definitions("definitions of MCP servers of tenant " + each.name,
+                                          session->configured->get()->problems));
+      }
+    }
+    return found;
+  };
+  context.log = process.log();
   context.folders = [&all] {
     std::vector<std::pair<std::string, std::string>> found;
     for (auto& each : all.parts()) {

@@ -14,10 +14,11 @@
 
 namespace bulkhead {
 
-/// How the server for several tenants is, for whatever watches over it. `stopping` is called on the
-/// actor's thread.
+/// How the server for several tenants is, for whatever watches over it. `stopping` and `more`, what
+/// else counts for whether it is ready, are called on the actor's thread; `more` may be null.
 health_actor spawn_health(shared_process& process, const tenants& all,
-                          std::function<bool()> stopping);
+                          std::function<bool()> stopping,
+                          std::function<std::vector<health_check>()> more = {});
 
 /// What clients find besides MCP: the web page, where to get tokens (RFC 9728), and /healthz and
 /// /readyz, which say no more than whether.

@@ -6,8 +6,6 @@
 #include "main/commands.hpp"
 #include "main/randomness.hpp"
 #include "main/serve_file.hpp"
-#include "protocol/config_keys.hpp"
-#include "protocol/edit_distance.hpp"
 #include "protocol/setting_values.hpp"
 #include "protocol/tenant_token.hpp"
 #include "protocol/time_text.hpp"
@@ -55,23 +53,10 @@ std::string until_text(const tenant_token& token) {
   return token.expires ? "until " + moment_text(*token.expires) : "without an end";
 }
 
-tl::unexpected<error> no_tenant(const serve_config& config, const std::string& name,
-                                const std::string& path) {
-  std::vector<std::string_view> names;
-  for (const auto& each : config.tenants) {
-    names.push_back(each.name);
-  }
-  return fail(errc::not_found,
-              fmt::format("there is no tenant \"{}\" in {}{}; `bulkhead token new {} --add-tenant` "
-                          "makes it",
-                          shown_value(name), path, did_you_mean(closest_name(name, names)),
-                          shown_value(name)));
-}
-
 expected<const tenant*> find_tenant(const serve_config& config, const std::string& name,
                                     const std::string& path) {
   const auto* one = config.find(name);
-  return one != nullptr ? expected<const tenant*>{one} : no_tenant(config, name, path);
+  return one != nullptr ? expected<const tenant*>{one} : no_such_tenant(config, name, path);
 }
 
 const tenant_token* find_token(const tenant& one, std::string_view id) {
@@ -88,6 +73,20 @@ std::string free_id(const tenant* one, const std::string& prefix) {
       return id;
     }
   }
+}
+
+/// Tokens that `rotate --grace` kept of one and that are still valid, and how to take them away;
+/// empty where there are none.
+std::string left_by_rotation(const tenant& one, const std::string& id) {
+  std::string text;
+  for (const auto& each : one.tokens) {
+    if (each.id.starts_with(id + ".") && is_valid(each, now())) {
+      text += fmt::format("{}token \"{}\", which a rotation of it left, is still valid {}; take it "
+                          "away, too: bulkhead token revoke {} {}",
+                          text.empty() ? "" : "\n", each.id, until_text(each), one.name, each.id);
+    }
+  }
+  return text;
 }
 
 /// One call of the command.
@@ -132,7 +131,7 @@ expected<std::string> token_command::with_new(std::string_view text, tenant_toke
   }
   const auto* one = config->find(line_.tenant);
   if (one == nullptr && !line_.add_tenant) {
-    return no_tenant(*config, line_.tenant, path_);
+    return no_such_tenant(*config, line_.tenant, path_);
   }
   if (token.id.empty()) {
     token.id = free_id(one, "token-");
@@ -202,9 +201,11 @@ int token_command::list() {
 }
 
 int token_command::revoke() {
+  std::string left;
   auto done = change(false, [&](std::string_view text) -> expected<std::string> {
     auto config = read(text);
     auto one = config ? find_tenant(*config, line_.tenant, path_) : tl::unexpected(config.error());
+    left = one ? left_by_rotation(**one, line_.token_id) : std::string{};
     return one ? remove_token(text, path_, line_.tenant, line_.token_id)
                : tl::unexpected(one.error());
   });
@@ -218,9 +219,13 @@ int token_command::revoke() {
   if (!done) {
     return refuse(done.error());
   }
-  return write_answer(
+  auto status = write_answer(
       out_, fmt::format("revoked token \"{}\" of tenant \"{}\"\n", line_.token_id, line_.tenant),
       0);
+  if (!left.empty()) {
+    complain(left);
+  }
+  return status;
 }
 
 expected<std::string> token_command::with_rotated(std::string_view text, tenant_token& token,

@@ -34,6 +34,10 @@ nlohmann::ordered_json to_json(const health_check& check) {
   return object;
 }
 
+std::string and_more(std::size_t count) {
+  return count > 1 ? fmt::format(" (and {} more)", count - 1) : std::string{};
+}
+
 } // namespace
 
 health_report::verdict health_report::result() const {
@@ -79,6 +83,46 @@ health_check check_folder(const std::string& what, const folder_state& folder) {
   } else {
     result.good = true;
     result.detail = fmt::format("{} MiB are free", folder.free_bytes / mebi);
+  }
+  return result;
+}
+
+health_check check_configuration(const std::string& path, const std::vector<error>& errors) {
+  health_check result{"configuration", errors.empty()};
+  result.vital = false;
+  if (!errors.empty()) {
+    result.detail = fmt::format("{}{}; what was read before counts meanwhile",
+                                errors.front().message, and_more(errors.size()));
+    result.remedy = fmt::format("correct {}: a start would fail now", path);
+  }
+  return result;
+}
+
+health_check check_definitions(const std::string& what,
+                               const std::vector<config_problem>& problems) {
+  auto is_error = [](const config_problem& each) { return each.kind == problem_kind::error; };
+  auto first = std::find_if(problems.begin(), problems.end(), is_error);
+  health_check result{what, first == problems.end()};
+  result.vital = false;
+  if (first != problems.end()) {
+    auto count = std::count_if(problems.begin(), problems.end(), is_error);
+    result.detail = fmt::format("{}{}", to_text(*first), and_more(static_cast<std::size_t>(count)));
+    result.remedy = "correct the file; `bulkhead servers --tenant NAME` shows all that is wrong";
+  }
+  return result;
+}
+
+health_check check_issuer(const std::string& issuer, const std::string& failure, bool has_keys) {
+  health_check result{fmt::format("keys of the issuer {}", issuer), failure.empty()};
+  result.vital = false;
+  if (!failure.empty()) {
+    result.detail = fmt::format("{}; {}", failure,
+                                has_keys ? "those that are known count meanwhile"
+                                         : "none of its access tokens is believed");
+    result.remedy = "see that the authorization server can be reached from here; it is asked again "
+                    "by itself";
+  } else if (!has_keys) {
+    result.detail = "they are being fetched";
   }
   return result;
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "protocol/http_messages.hpp"
+#include "protocol/server_config.hpp"
 
 namespace bulkhead {
 
@@ -50,6 +51,19 @@ inline constexpr std::uint64_t least_files = 64;
 
 /// Is there a use for the folder? `what` says what it is for, e.g. "state folder".
 health_check check_folder(const std::string& what, const folder_state& folder);
+
+/// Can the configuration at `path` be used as it is now? While it can't, what was read before it
+/// counts. `errors` are those of reading it.
+health_check check_configuration(const std::string& path, const std::vector<error>& errors);
+
+/// Are all definitions of MCP servers usable? `what` says whose, `problems` are those of reading
+/// them, of which remarks don't count. Others work without them.
+health_check check_definitions(const std::string& what,
+                               const std::vector<config_problem>& problems);
+
+/// Can the keys of an OAuth issuer be had? `failure` says why the last fetch failed, empty if it
+/// didn't; keys that were fetched before that count on.
+health_check check_issuer(const std::string& issuer, const std::string& failure, bool has_keys);
 
 /// Where some of several things of a kind are bad, each counts for those alone who need it; where
 /// all are, nobody is served.

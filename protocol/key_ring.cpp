@@ -30,6 +30,17 @@ void key_ring::set_keys(const std::string& issuer, key_set_ptr keys) {
   }
   auto next = std::make_shared<contents>(*contents_);
   next->keys[issuer] = std::move(keys);
+  next->failures.erase(issuer);
+  contents_ = std::move(next);
+}
+
+void key_ring::set_failure(const std::string& issuer, std::string why) {
+  std::lock_guard guard{mutex_};
+  if (!contents_->resource || contents_->resource->find(issuer) == nullptr) {
+    return;
+  }
+  auto next = std::make_shared<contents>(*contents_);
+  next->failures[issuer] = std::move(why);
   contents_ = std::move(next);
 }
 

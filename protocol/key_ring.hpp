@@ -1,6 +1,8 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -27,6 +29,8 @@ public:
   struct contents {
     std::optional<oauth_resource> resource;
     issuer_keys keys;
+    /// Why the last fetch of an issuer's keys failed; those of others aren't in it.
+    std::map<std::string, std::string, std::less<>> failures;
   };
 
   std::shared_ptr<const contents> get() const;
@@ -36,6 +40,9 @@ public:
 
   /// The keys of an issuer; dropped when it isn't configured any more.
   void set_keys(const std::string& issuer, key_set_ptr keys);
+
+  /// They couldn't be had, until others are set.
+  void set_failure(const std::string& issuer, std::string why);
 
   enum class asking {
     begin,     ///< fetch them: whoever gets this has to, and to say when it is over

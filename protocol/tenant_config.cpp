@@ -142,7 +142,8 @@ void add_rules(const tenant& one, policy& rules) {
   add_list(one.servers, fmt::format("{} (servers)", named(one)), rules);
   add_list(one.tools, fmt::format("{} (tools)", named(one)), rules);
   if (one.limits.tool_calls) {
-    rules.calls_per_run.push_back({*one.limits.tool_calls, named(one), {}});
+    rules.calls_per_run.push_back(
+        {*one.limits.tool_calls, fmt::format("{} (limits.tool_calls)", named(one)), {}});
   }
 }
 

@@ -5,6 +5,7 @@
 #include "protocol/ascii.hpp"
 #include "protocol/config_keys.hpp"
 #include "protocol/oauth_resource_reader.hpp"
+#include "protocol/serve_remarks.hpp"
 #include "protocol/tenant_config.hpp"
 #include "protocol/toml_fields.hpp"
 
@@ -129,8 +130,6 @@ private:
   void read_token(const toml::node& member, const std::string& path, tenant& to);
   void read_oauth(const toml::table& table);
   void find_twins();
-  void remark_on_listening();
-  void remark_on_runs();
 
   const settings& process_;
   /// Where each token stands, in the order of the tenants and of their tokens.
@@ -185,8 +184,7 @@ void config_reader::read(const toml::table& root) {
   from.finish();
   find_twins();
   result.tenants = std::move(read_order_);
-  remark_on_listening();
-  remark_on_runs();
+  add_remarks(result, findings.file());
 }
 
 void config_reader::read_tls(const toml::table& table) {
@@ -362,37 +360,6 @@ void config_reader::find_twins() {
                                             token.id, one.name));
       }
       ++place;
-    }
-  }
-}
-
-void config_reader::remark_on_listening() {
-  if (result.operators && !is_loopback(*result.operators)) {
-    result.remarks.push_back(
-        fmt::format("{}: operator.listen is {}: whoever reaches it sees the figures of all tenants "
-                    "without a token",
-                    findings.file(), result.operators->host));
-  }
-  if (!is_loopback(result.listen) && !result.tls) {
-    result.remarks.push_back(fmt::format(
-        "{}: listening on {} without TLS: tokens can be read on the way unless a proxy before it "
-        "speaks TLS; name a certificate and key in [tls]",
-        findings.file(), result.listen.host));
-  }
-  if (!is_loopback(result.listen) && result.hosts.empty()) {
-    result.remarks.push_back(
-        fmt::format("{}: \"hosts\" is empty, so requests under a name of this machine are refused; "
-                    "e.g. hosts = [\"mcp.example.org\"]",
-                    findings.file()));
-  }
-}
-
-void config_reader::remark_on_runs() {
-  for (const auto& one : result.tenants) {
-    if (one.limits.concurrent_runs > result.concurrent_runs) {
-      result.remarks.push_back(
-          fmt::format("tenants.{}: {} concurrent runs are allowed, but the process has only {}",
-                      one.name, one.limits.concurrent_runs, result.concurrent_runs));
     }
   }
 }

@@ -221,6 +221,10 @@ public:
       auto made = each();
       auto read =
           made ? read_serve_config(*made, file_, settings{}) : tl::unexpected(std::vector<error>{});
+      // What is remarked of tenants without tokens may be said otherwise now.
+      if (read) {
+        read->remarks = wanted.remarks;
+      }
       if (read && *read == wanted) {
         return *made;
       }

@@ -1,6 +1,9 @@
 #define CAF_SUITE health
 
 #include <filesystem>
+#include <sstream>
+
+#include <spdlog/sinks/ostream_sink.h>
 
 #include "actors/errors.hpp"
 #include "actors/health.hpp"
@@ -18,6 +21,9 @@ struct asked {
   bool silent = false;
   error failure{errc::none, {}};
   int times = 0;
+  std::string stamp = "as it was";
+  error probe_failure{errc::none, {}};
+  int probes = 0;
 };
 
 using asked_ptr = std::shared_ptr<asked>;
@@ -70,13 +76,18 @@ runtime(container_runtime_actor::stateful_pointer<runtime_state> self, asked_ptr
         report.image = "localhost/box";
         return answer(self, *script, report);
       },
-      [=](probe_atom) -> caf::result<runtime_report> { return unused(); },
+      [script](probe_atom) -> caf::result<runtime_report> {
+        ++script->probes;
+        return script->probe_failure.code != errc::none
+                   ? caf::result<runtime_report>{to_caf(script->probe_failure)}
+                   : caf::result<runtime_report>{runtime_report{}};
+      },
       [=](create_atom, const container_request&,
           const child_owner_actor&) -> caf::result<container_handle> { return unused(); },
       [=](confine_atom, const container_handle&) -> caf::result<caf::ok_atom> { return unused(); },
       [=](classify_atom, const container_handle&, const child_exited&,
           const std::string&) -> caf::result<exit_verdict> { return unused(); },
-      [=](stamp_atom) -> caf::result<std::string> { return unused(); },
+      [script](stamp_atom) -> caf::result<std::string> { return script->stamp; },
       [=](destroy_atom, const container_handle&) -> caf::result<caf::ok_atom> { return unused(); },
       [=](sweep_atom) -> caf::result<sweep_report> { return unused(); },
       [=](stop_atom) -> caf::result<caf::ok_atom> { return unused(); },
@@ -92,11 +103,21 @@ struct health_fixture : test_coordinator_fixture<http_config> {
       tree_scripts[name] = std::make_shared<asked>();
       runtime_scripts[name] = std::make_shared<asked>();
       trees.emplace_back(name, sys.spawn(tree, tree_scripts[name]));
-      runtimes.emplace_back(name, sys.spawn(runtime, runtime_scripts[name]));
+      runtimes.push_back({name, "localhost/box", sys.spawn(runtime, runtime_scripts[name])});
     }
-    watch =
-        sys.spawn(health, health_context{[this] { return trees; }, [this] { return runtimes; },
-                                         [this] { return folders; }, [this] { return stopping; }});
+    start();
+  }
+
+  void start() {
+    caf::anon_send_exit(watch, caf::exit_reason::kill);
+    health_context context{[this] { return trees; },
+                           [this] { return runtimes; },
+                           [this] { return folders; },
+                           [this] { return stopping; },
+                           [this] { return more; },
+                           std::make_shared<spdlog::logger>(
+                               "test", std::make_shared<spdlog::sinks::ostream_sink_st>(log_text))};
+    watch = sys.spawn(health, std::move(context));
     consume_messages();
   }
 
@@ -105,8 +126,8 @@ struct health_fixture : test_coordinator_fixture<http_config> {
     for (const auto& [name, each] : trees) {
       caf::anon_send_exit(each, caf::exit_reason::kill);
     }
-    for (const auto& [name, each] : runtimes) {
-      caf::anon_send_exit(each, caf::exit_reason::kill);
+    for (const auto& each : runtimes) {
+      caf::anon_send_exit(each.runtime, caf::exit_reason::kill);
     }
     consume_messages();
     std::error_code ignored;
@@ -135,8 +156,10 @@ struct health_fixture : test_coordinator_fixture<http_config> {
   std::map<std::string, asked_ptr> tree_scripts;
   std::map<std::string, asked_ptr> runtime_scripts;
   std::vector<std::pair<std::string, supervisor_actor>> trees;
-  std::vector<std::pair<std::string, container_runtime_actor>> runtimes;
+  std::vector<health_context::driver> runtimes;
   std::vector<std::pair<std::string, std::string>> folders;
+  std::vector<health_check> more;
+  std::ostringstream log_text;
   bool stopping = false;
   health_actor watch;
 };
@@ -235,6 +258,68 @@ CAF_TEST(what_stops_is_alive_and_not_ready) {
 CAF_TEST(without_anything_to_ask_it_is_alive) {
   trees.clear();
   CAF_CHECK(alive()->whole.status == 200u);
+}
+
+CAF_TEST(an_image_that_is_removed_is_noticed_without_a_run) {
+  CAF_CHECK(ready()->body()["status"] == "ok");
+  CAF_CHECK(runtime_scripts["alpha"]->probes + runtime_scripts["beta"]->probes == 0);
+  for (auto& [name, script] : runtime_scripts) {
+    script->stamp = "another";
+    script->probe_failure = {errc::unavailable, "there is no image; run: x"};
+  }
+  pass(std::chrono::milliseconds{5000});
+  ready(); // sees that something has changed
+  pass(std::chrono::milliseconds{5000});
+  ready(); // looks, once for both
+  CAF_CHECK(runtime_scripts["alpha"]->probes + runtime_scripts["beta"]->probes == 1);
+  pass(std::chrono::milliseconds{5000});
+  auto answer = ready();
+  CAF_CHECK_EQUAL(answer->whole.status, 503u);
+  CAF_CHECK(answer->body()["checks"][0]["detail"] == "there is no image; run: x");
+  CAF_CHECK(log_text.str().find("no run of tenants with the image localhost/box") !=
+            std::string::npos);
+  // It is back.
+  for (auto& [name, script] : runtime_scripts) {
+    script->probe_failure = {errc::none, {}};
+  }
+  for (int round = 0; round < 2; ++round) {
+    pass(std::chrono::milliseconds{5000});
+    ready();
+  }
+  pass(std::chrono::milliseconds{5000});
+  CAF_CHECK(ready()->body()["status"] == "ok");
+  CAF_CHECK(log_text.str().find("can start again") != std::string::npos);
+}
+
+CAF_TEST(a_look_that_takes_too_long_says_nothing_of_the_image) {
+  ready();
+  runtime_scripts["alpha"]->stamp = "another";
+  runtime_scripts["alpha"]->probe_failure = {errc::timeout, "the machine is busy"};
+  for (int round = 0; round < 2; ++round) {
+    pass(std::chrono::milliseconds{5000});
+    ready();
+  }
+  pass(std::chrono::milliseconds{5000});
+  CAF_CHECK(ready()->body()["status"] == "ok");
+  CAF_CHECK_EQUAL(runtime_scripts["alpha"]->probes, 1);
+}
+
+CAF_TEST(an_image_that_is_not_there_is_logged_at_the_start) {
+  runtimes[1].image = "localhost/none";
+  runtime_scripts["beta"]->failure = {errc::unavailable, "there is no image localhost/none"};
+  CAF_CHECK(runtime_scripts["alpha"]->times + runtime_scripts["beta"]->times == 1);
+  start();
+  CAF_CHECK(log_text.str().find("beta: no run can start: there is no image localhost/none") !=
+            std::string::npos);
+  CAF_CHECK(log_text.str().find("alpha") == std::string::npos);
+}
+
+CAF_TEST(what_else_counts_is_told) {
+  more = {{"configuration", false, "line 3 can't be read", "correct it", false}};
+  auto answer = ready();
+  CAF_CHECK_EQUAL(answer->whole.status, 200u);
+  CAF_CHECK(answer->body()["status"] == "degraded");
+  CAF_CHECK(answer->body()["checks"][0]["what"] == "configuration");
 }
 
 CAF_TEST_FIXTURE_SCOPE_END()

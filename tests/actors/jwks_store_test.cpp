@@ -31,6 +31,7 @@ const std::string metadata = json{{"issuer", issuer}, {"jwks_uri", keys_url}}.du
 struct scripted_pages {
   std::map<std::string, http_response> pages;
   std::vector<http_request> asked;
+  error missing{errc::unavailable, "no such host"};
   std::vector<caf::typed_response_promise<http_response>> silent;
 
   std::size_t count(const std::string& url) const {
@@ -51,7 +52,7 @@ pages_actor::behavior_type pages_host(pages_actor::pointer self,
         script->asked.push_back(request);
         auto found = script->pages.find(request.url);
         if (found == script->pages.end()) {
-          return to_caf(errc::unavailable, "no such host");
+          return to_caf(script->missing);
         }
         if (found->second.status == 0) {
           script->silent.push_back(self->make_response_promise<http_response>());
@@ -261,6 +262,24 @@ CAF_TEST(keys of an issuer that is gone meanwhile are not kept) {
   consume_messages();
   CAF_CHECK(known() == 0);
   CAF_CHECK(ask() != key_ring::asking::under_way);
+}
+
+CAF_TEST(why keys cannot be had is known until they can) {
+  script->pages.clear();
+  start();
+  CAF_CHECK(ring->get()->failures.at(issuer).find("no such host") != std::string::npos);
+  script->pages[keys_url] = {200, {}, keys_text};
+  pass(15s);
+  CAF_CHECK(known() == 1);
+  CAF_CHECK(ring->get()->failures.empty());
+}
+
+CAF_TEST(a private address names the key that allows it) {
+  script->pages.clear();
+  script->missing = {errc::denied, "its host has the address 10.0.0.1"};
+  start();
+  CAF_CHECK(log_text.str().find("10.0.0.1; if that is where") != std::string::npos);
+  CAF_CHECK(log_text.str().find("private_network = true") != std::string::npos);
 }
 
 CAF_TEST_FIXTURE_SCOPE_END()

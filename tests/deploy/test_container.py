@@ -1,17 +1,21 @@
-"""The container's files: what they name is there, and they agree with each other. Nothing is built here, for that needs
-an image of Debian from a registry."""
+"""The container's files: what they name is there, they agree with each other, and the scripts do what they are for.
+Nothing is built here, for that needs an image of Debian from a registry."""
 
 import fnmatch
+import hashlib
 import json
 import os
 import re
 import subprocess
 import sys
+import tomllib
 import unittest
 
 from places import DEPLOY, ROOT, text_of, variable_of_setup
 from debian_programs import program
-from host import patience
+from host import patience, read, wait_until
+from http_server import TenantServer
+from world import BINARY, World
 
 CONTAINER = os.path.join(DEPLOY, "container")
 INSTRUCTIONS = {"ARG", "FROM", "WORKDIR", "COPY", "RUN", "USER", "ENV", "VOLUME", "EXPOSE", "ENTRYPOINT"}
@@ -68,15 +72,64 @@ class Container(unittest.TestCase):
     def test_the_shell_takes_the_scripts(self):
         scripts = [rest for word, rest in instructions() if word == "RUN"]
         self.assertEqual(len(scripts), 3)
-        for script in [*scripts, text_of("deploy", "container", "start.sh")]:
+        for script in [*scripts, *(text_of("deploy", "container", name) for name in ("start.sh", "healthy.sh"))]:
             done = subprocess.run(["sh", "-n"], input=script, capture_output=True, text=True, timeout=patience(10))
             self.assertEqual((done.returncode, done.stderr), (0, ""), script)
 
-    def test_without_a_configuration_it_does_not_start(self):
+    def test_a_configuration_that_is_named_has_to_be_there(self):
         done = subprocess.run(["sh", os.path.join(CONTAINER, "start.sh")], capture_output=True, text=True,
-                              env={"PATH": os.environ["PATH"], "HOME": "/nonexistent"}, timeout=patience(10))
+                              env={"PATH": os.environ["PATH"], "HOME": "/nonexistent",
+                                   "BULKHEAD_CONFIG": "/nonexistent/b.toml"}, timeout=patience(10))
         self.assertEqual(done.returncode, 2)
-        self.assertIn("/nonexistent/MCPs/bulkhead.toml", done.stderr)
+        self.assertIn("/nonexistent/b.toml", done.stderr)
+
+    def test_the_first_start_in_a_new_volume(self):
+        """The program itself makes the configuration; what it would build and serve is only noted here."""
+        world = World()
+        self.addCleanup(world.close)
+        home = world.path("home")
+        for folder in (home, world.path("run"), world.path("bin")):
+            os.mkdir(folder)
+        with open(world.path("bin/bulkhead"), "w", encoding="utf-8") as file:
+            file.write('#!/bin/sh\necho "$@" >>"$NOTES"\n[ "$1" != token ] || exec "$PROGRAM" "$@"\n')
+        world.settle()
+        os.chmod(world.path("bin/bulkhead"), 0o755)
+        env = {"PATH": f"{world.path('bin')}:{os.environ['PATH']}", "HOME": home, "XDG_RUNTIME_DIR": world.path("run"),
+               "PROGRAM": BINARY, "NOTES": world.path("notes")}
+        for start in (1, 2):
+            done = subprocess.run(["sh", os.path.join(CONTAINER, "start.sh")], capture_output=True, text=True, env=env,
+                                  timeout=patience(60))
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual("first-token" in done.stderr, start == 1, done.stderr)
+        config = home + "/MCPs/bulkhead.toml"
+        served = f"serve --config {config} --listen 0.0.0.0:8765"
+        self.assertEqual(read(world.path("notes")).splitlines(),
+                         [f"token new local --add-tenant --id first --config {config}", "image build", served,
+                          "image build", served])
+        token = read(home + "/first-token").strip()
+        self.assertEqual(tomllib.loads(read(config))["tenants"]["local"]["tokens"],
+                         [{"id": "first", "sha256": hashlib.sha256(token.encode()).hexdigest()}])
+        self.assertEqual(os.stat(home + "/first-token").st_mode & 0o777, 0o600)
+        self.assertNotIn(token, done.stdout + done.stderr)
+
+    def test_it_is_healthy_with_and_without_tls(self):
+        world = World({})
+        self.addCleanup(world.close)
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+                        "-subj", "/CN=bulkhead.example.org", "-days", "2", "-keyout", world.path("key.pem"), "-out",
+                        world.path("cert.pem")], check=True, capture_output=True, timeout=patience(30))
+        world.settle()
+        tls = f'[tls]\ncertificate = "{world.path("cert.pem")}"\nkey = "{world.path("key.pem")}"\n'
+        for more in ("", tls):
+            with self.subTest(more):
+                server = TenantServer(world, {"ann": ""}, more)
+                script = text_of("deploy", "container", "healthy.sh").replace(":8765", f":{server.port}")
+                ask = lambda: subprocess.run(["sh", "-c", script], capture_output=True, text=True, timeout=patience(30))
+                try:
+                    wait_until(lambda: ask().returncode == 0, 60, "it is healthy")
+                finally:
+                    self.assertEqual(server.stop(), 0, server.log_text())
+                self.assertNotEqual(ask().returncode, 0, "nobody is there any more")
 
 
 class Compose(unittest.TestCase):
@@ -101,7 +154,10 @@ class Compose(unittest.TestCase):
         port = re.search(r"^EXPOSE (\d+)$", text, re.M).group(1)
         self.assertEqual(self.service["ports"], [f"127.0.0.1:{port}:{port}"])
         self.assertIn(f":{port} ", text_of("deploy", "container", "start.sh"))
-        self.assertIn(f":{port}/", self.service["healthcheck"]["test"][-1])
+        self.assertIn(f":{port}/", text_of("deploy", "container", "healthy.sh"))
+        kind, program = self.service["healthcheck"]["test"]
+        self.assertEqual(kind, "CMD")
+        self.assertIn(f"COPY deploy/container/healthy.sh /usr/local/bin/{program}\n", text)
 
     def test_it_waits_as_long_as_the_unit_does(self):
         unit = re.search(r"^TimeoutStopSec=(\d+)$", text_of("deploy", "systemd", "bulkhead.service"), re.M).group(1)

@@ -5,6 +5,7 @@ import tomllib
 import unittest
 
 from places import text_of
+from host import read
 from world import World
 
 
@@ -31,9 +32,16 @@ class Example(unittest.TestCase):
             with self.subTest(name):
                 world.write_config(name, text)
                 world.settle()
-                done = world.command("token", "list", "research", "--config", world.path("state/" + name))
-                self.assertEqual(done.returncode, 0, done.stderr)
-                self.assertIn(b"nightly-job", done.stdout)
+                config = world.path("state/" + name)
+                for id in ("laptop", "nightly-job"):
+                    done = world.command("token", "new", "research", "--id", id, "--config", config)
+                    self.assertEqual(done.returncode, 0, done.stderr)
+                done = world.command("token", "list", "research", "--config", config)
+                self.assertEqual([line.split()[1] for line in done.stdout.decode().splitlines()],
+                                 ["laptop", "nightly-job"])
+                lines = read(config).splitlines()
+                for line in text.splitlines():
+                    self.assertTrue(line in lines or line == "tokens = []", line)
 
     def test_the_program_would_not_take_a_misspelt_one(self):
         world = World({})

@@ -229,6 +229,19 @@ class Showing(CommandTest):
                 self.assertEqual((done.returncode, done.stdout), (2, b""))
                 self.assertTrue(done.stderr)
 
+    def test_a_command_that_was_likely_meant_is_named(self):
+        for arguments, meant in ((["ledgr"], "ledger"), (["serv"], "serve"), (["token", "rovoke", "x", "y"], "revoke"),
+                                 (["servers", "--tenant", "x", "imprt"], None), (["image", "bild"], "build"),
+                                 (["conformance-serve"], None), (["frobnicate"], None)):
+            with self.subTest(arguments):
+                done = self.world.command(*arguments)
+                said = done.stderr.decode()
+                if meant:
+                    self.assertEqual(done.returncode, 2)
+                    self.assertIn(f'Did you mean "{meant}"?', said)
+                else:
+                    self.assertNotIn("Did you mean", said)
+
     def test_no_configuration_is_needed_to_ask(self):
         done = subprocess.run([BINARY, "--version"], env={}, capture_output=True, timeout=patience(20))
         self.assertEqual(done.returncode, 0)

@@ -130,6 +130,14 @@ class Tokens(unittest.TestCase):
         self.assertLessEqual(left, datetime.timedelta(hours=1))
         self.assertEqual(stored["ci"]["expires"].year, 2099)
         self.assertIn('"ci.1"', self.said)
+        before = self.text()
+        self.token("revoke", "ali", "ci")
+        self.assertIn('"ci.1"', self.said, "the old one is valid still")
+        self.assertIn("bulkhead token revoke ali ci.1", self.said)
+        self.write(before)
+        self.token("revoke", "ali", "ci.1")
+        self.assertEqual(self.said, "")
+        self.write(before)
         # Its time is over: the next rotation clears it away.
         self.write(re.sub(r'(id = "ci\.1".*expires = )[^ ]*', r"\g<1>2001-01-01", self.text()))
         self.made("rotate", "ali", "ci", "--grace", "1h")
@@ -174,6 +182,8 @@ class Tokens(unittest.TestCase):
         self.made("new", "ali", status=1)
         self.assertIn("Permission denied", self.said)
         self.assertIn("sha256 = ", self.said)
+        if is_root():
+            self.assertIn(f'chown {account().pw_name} "{self.path}"', self.said)
         self.assertEqual(self.text(), COMMENTED)
 
     def test_which_file(self):

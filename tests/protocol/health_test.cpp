@@ -78,5 +78,38 @@ TEST(health, a_folder_needs_room_for_bytes_and_files) {
   EXPECT_FALSE(check.remedy.empty());
 }
 
+TEST(health, a_configuration_that_is_broken_now_degrades) {
+  EXPECT_TRUE(check_configuration("/b.toml", {}).good);
+  auto check = check_configuration("/b.toml", {{errc::malformed, "/b.toml:3: no value"},
+                                               {errc::invalid_argument, "/b.toml:4: unknown key"}});
+  EXPECT_EQ(health_report{{check}}.result(), health_report::verdict::degraded);
+  EXPECT_EQ(check.detail,
+            "/b.toml:3: no value (and 1 more); what was read before counts meanwhile");
+  EXPECT_NE(check.remedy.find("/b.toml"), std::string::npos);
+}
+
+TEST(health, definitions_with_errors_degrade) {
+  EXPECT_TRUE(check_definitions("x", {}).good);
+  EXPECT_TRUE(check_definitions("x", {{"/s.json", "", "worth a word", problem_kind::remark}}).good);
+  auto check = check_definitions("servers of ann", {{"/s.json", "", "a", problem_kind::remark},
+                                                    {"/s.json", "", "no JSON", {}},
+                                                    {"/t.json", "git", "no command", {}}});
+  EXPECT_EQ(check.what, "servers of ann");
+  EXPECT_EQ(health_report{{check}}.result(), health_report::verdict::degraded);
+  EXPECT_NE(check.detail.find("/s.json"), std::string::npos);
+  EXPECT_NE(check.detail.find("no JSON (and 1 more)"), std::string::npos);
+  EXPECT_NE(check.remedy.find("--tenant"), std::string::npos);
+}
+
+TEST(health, an_issuer_that_cannot_be_reached_degrades) {
+  EXPECT_TRUE(check_issuer("https://a.example", "", true).good);
+  EXPECT_TRUE(check_issuer("https://a.example", "", false).good) << "it has just begun";
+  auto check = check_issuer("https://a.example", "no such host", false);
+  EXPECT_EQ(health_report{{check}}.result(), health_report::verdict::degraded);
+  EXPECT_EQ(check.detail, "no such host; none of its access tokens is believed");
+  EXPECT_NE(check_issuer("https://a.example", "no such host", true).detail.find("meanwhile"),
+            std::string::npos);
+}
+
 } // namespace
 } // namespace bulkhead

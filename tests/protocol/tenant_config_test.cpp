@@ -289,6 +289,7 @@ TEST(tenant_config, what_a_tenant_may_use_is_narrowed) {
   EXPECT_EQ(allows_server(rules, "web").rule, "not in the allow list of tenant \"ali\" (servers)");
   ASSERT_EQ(rules.calls_per_run.size(), 1U);
   EXPECT_EQ(rules.calls_per_run[0].most, 5U);
+  EXPECT_EQ(rules.calls_per_run[0].file, "tenant \"ali\" (limits.tool_calls)");
   policy nothing;
   add_rules(*config->find("eve"), nothing);
   EXPECT_FALSE(allows_server(nothing, "files").allowed);
@@ -325,7 +326,25 @@ TEST(tenant_config, what_the_process_allows_bounds_a_default) {
   ASSERT_TRUE(config);
   EXPECT_EQ(config->find("ali")->limits.timeout, 10s);
   EXPECT_EQ(config->find("bob")->limits.timeout, 5s);
-  EXPECT_EQ(config->remarks.size(), 3U) << fmt::format("{}", fmt::join(config->remarks, "\n"));
+  EXPECT_EQ(config->remarks.size(), 5U) << fmt::format("{}", fmt::join(config->remarks, "\n"));
+}
+
+TEST(tenant_config, a_tenant_whom_nothing_lets_in_is_remarked) {
+  constexpr std::string_view oauth = "[oauth]\nresource = \"https://m.example/mcp\"\n"
+                                     "[[oauth.issuers]]\nissuer = \"https://l.example/\"\n";
+  auto remarks = [&](std::string text) {
+    auto config = read("[tenants.ali]\n[tenants.bob]\n" + text);
+    EXPECT_TRUE(config);
+    return config ? config->remarks : texts{};
+  };
+  auto of = [](const std::string& name) {
+    return fmt::format("tenants.{0}: it has no tokens, so nobody can use it; make one with: "
+                       "bulkhead token new {0}",
+                       name);
+  };
+  EXPECT_EQ(remarks(""), (texts{of("ali"), of("bob")}));
+  EXPECT_EQ(remarks(std::string{oauth} + "tenant = \"bob\"\n"), texts{of("ali")});
+  EXPECT_EQ(remarks(std::string{oauth} + "tenant_claim = \"team\"\n"), texts{});
 }
 
 TEST(tenant_config, beyond_loopback) {
@@ -379,7 +398,9 @@ TEST(tenant_config, what_a_change_needs) {
 TEST(tenant_config, files_that_are_none) {
   EXPECT_EQ(refusal("a = \n"), "1: this is no valid TOML (column 5)");
   // The library asserts of these what it refuses.
-  for (auto text : {"[/a]\n", "[[/a]]\n", "[tenants./a]\n", "a = {/b = 1}\n", "[\"a\n"}) {
+  // And it says it never comes to where a character such as U+00E9 leads it.
+  for (auto text : {"[/a]\n", "[[/a]]\n", "[tenants./a]\n", "a = {/b = 1}\n", "[\"a\n",
+                    "\xc3\xa9 = 1\n", "a = 1 \xc9\x9f\n", "\xef\xac\xa6\n"}) {
     EXPECT_TRUE(refusal(text).starts_with("1: this is no valid TOML")) << text;
   }
   auto large = read(std::string(largest_serve_config + 1, '#'));
