@@ -21,7 +21,8 @@ namespace bulkhead {
 
 namespace {
 
-constexpr std::array controllers = {"memory", "pids", "cpu"};
+/// Limits are set by the first three; the freezer stops an idle session.
+constexpr std::array controllers = {"memory", "pids", "cpu", "freezer"};
 
 /// The period of the cpu quota in microseconds, the kernel's default (sched-bwc.rst).
 constexpr std::uint64_t cpu_period = 100'000;
@@ -312,6 +313,22 @@ std::vector<pid_t> processes_in(cgroup_files& files, const std::vector<std::stri
     collect(files, folder, result);
   }
   return {result.begin(), result.end()};
+}
+
+void let_work(cgroup_files& files, const std::vector<std::string>& folders) {
+  for (const auto& folder : folders) {
+    if (belongs_to(folder, "cpu")) {
+      files.write(folder + "/cpu.cfs_quota_us", "-1");
+    }
+    if (belongs_to(folder, "freezer")) {
+      files.write(folder + "/freezer.state", "THAWED");
+    }
+    std::vector<std::string> inner;
+    for (const auto& name : files.folders_in(folder)) {
+      inner.push_back(folder + "/" + name);
+    }
+    let_work(files, inner);
+  }
 }
 
 bool remove_cgroups(cgroup_files& files, const std::vector<std::string>& folders) {

@@ -42,7 +42,7 @@ std::shared_ptr<cgroup_files> real_cgroup_files();
 
 /// A folder of one controller that the account may divide.
 struct cgroup_base {
-  std::string controller; ///< memory, pids or cpu
+  std::string controller; ///< memory, pids, cpu or freezer
   std::string folder;
   friend bool operator==(const cgroup_base&, const cgroup_base&) = default;
 };
@@ -96,6 +96,10 @@ std::optional<bool> memory_ran_out_in(cgroup_files& files, const std::vector<std
 
 /// All processes in the folders and below, each once.
 std::vector<pid_t> processes_in(cgroup_files& files, const std::vector<std::string>& folders);
+
+/// Lets processes in the folders and below work that a `container_brake` holds: else they die late,
+/// or not at all.
+void let_work(cgroup_files& files, const std::vector<std::string>& folders);
 
 /// Removes the folders that `make_cgroups` made, children first; true when none is left. Processes
 /// in them keep them. The instance's folders go with the last in them.

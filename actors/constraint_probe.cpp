@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "actors/constraint_rows.hpp"
+#include "actors/container_brake.hpp"
 #include "actors/container_drive.hpp"
 #include "actors/limit_checks.hpp"
 #include "actors/oci_bundle.hpp"
@@ -73,6 +74,9 @@ private:
     }
     auto inside = json::parse(*answer, nullptr, false);
     co_await find_uid();
+    auto brake = brake_on(context_.host);
+    auto held = brake->hold(brake->find(session_.record().handle));
+    evidence_.idle = brake->release(held) ? held.how : brake_kind::none;
     auto tested = co_await use_up_pids();
     if (!tested) {
       co_return tl::unexpected{tested.error()};

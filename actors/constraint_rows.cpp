@@ -85,6 +85,7 @@ public:
     if (config_.cpus) {
       cpus();
     }
+    idle_sessions();
     ulimits();
     mounts();
     surroundings();
@@ -229,6 +230,11 @@ private:
     bool held = read && quota > 0 && std::abs(quota / period - *config_.cpus) < 0.02;
     add("cpus", fmt::format("{}", *config_.cpus),
         text == " " ? "nothing" : fmt::format("{} µs (quota and period)", text), held, remedy_);
+  }
+
+  void idle_sessions() {
+    add("idle sessions", "no CPU time between two runs, or next to none",
+        std::string{to_string(evidence_.idle)}, evidence_.idle != brake_kind::none, remedy_);
   }
 
   void ulimits() {

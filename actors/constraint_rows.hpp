@@ -8,6 +8,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "actors/cgroup_v1.hpp"
+#include "actors/container_brake.hpp"
 #include "actors/runtime_facts.hpp"
 #include "protocol/settings.hpp"
 
@@ -20,8 +21,9 @@ struct constraint_evidence {
   std::uint32_t account = 0;                ///< our own uid
   std::optional<std::uint64_t> threads;     ///< started before the pids limit stopped it
   std::uint64_t threads_asked = 0;
-  bool killed = false;        ///< by using up twice its memory limit
-  bool kill_was_told = false; ///< the engine said that it was for want of memory
+  bool killed = false;                ///< by using up twice its memory limit
+  bool kill_was_told = false;         ///< the engine said that it was for want of memory
+  brake_kind idle = brake_kind::none; ///< what an interpreter between two runs is kept from work by
 };
 
 /// Judges each constraint of the sandbox by `inside`, the probe's answer to `facts`.

@@ -246,6 +246,7 @@ task<bool> clear_cgroups(driver_context& context, const engine_profile& engine,
       }
       return keep;
     });
+    let_work(files, folders);
     co_await context.kill_processes(engine, std::move(pids));
     // A killed process leaves its cgroup a moment later.
     co_await context.pause(std::chrono::milliseconds{5 << attempt});

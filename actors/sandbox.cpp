@@ -181,6 +181,11 @@ void sandbox_state::execute(sandbox_run& what, const sandbox_owner_actor& who) {
 }
 
 void sandbox_state::start_code() {
+  if (!let_go()) {
+    lost({errc::closed, "the sandbox can't be let go on"});
+    destroy();
+    return;
+  }
   enter(phase::running, start_budget);
   give_credit(stream_id::out, std::exchange(withheld, 0));
   send(
@@ -201,6 +206,21 @@ void sandbox_state::rest() {
   }
   out->charge_to(context.env->budget);
   enter(phase::idle, run.keep);
+  hold();
+}
+
+/// Threads and processes of an ended run would work on for nobody, and be charged to nobody.
+void sandbox_state::hold() {
+  if (!cgroups) {
+    cgroups = context.brake->find(container);
+  }
+  held = context.brake->hold(*cgroups);
+  context.env->log->debug("sandbox {}: idle: {}", id, to_string(held->how));
+}
+
+bool sandbox_state::let_go() {
+  auto what = std::exchange(held, {});
+  return !what || context.brake->release(*what);
 }
 
 // -- end -----------------------------------------------------------------------------------------
@@ -293,6 +313,8 @@ void sandbox_state::end() {
 }
 
 void sandbox_state::destroy() {
+  // What can't work dies late on cgroup v1, or not at all.
+  let_go();
   now = phase::destroying;
   ++generation;
   ++destroy_attempts;

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -10,6 +11,7 @@
 #include <caf/typed_event_based_actor.hpp>
 #include <caf/typed_response_promise.hpp>
 
+#include "actors/container_brake.hpp"
 #include "actors/environment.hpp"
 #include "actors/interfaces.hpp"
 #include "actors/outbox.hpp"
@@ -25,6 +27,7 @@ struct sandbox_context {
   std::function<container_runtime_actor()> runtime;
   std::function<volume_manager_actor()> volumes;
   admission_actor boots = {}; ///< gives turns to boot; null: each boots at once
+  std::shared_ptr<container_brake> brake = real_container_brake();
 };
 
 /// The sandbox with the timers it sends itself.
@@ -63,6 +66,8 @@ struct sandbox_state {
   void execute(sandbox_run& what, const sandbox_owner_actor& who);
   void start_code();
   void rest();
+  void hold();
+  bool let_go();
   void lost(error reason, std::int32_t exit_code = 0);
   void child_is_gone(const child_exited& exit);
   void end();
@@ -110,6 +115,8 @@ struct sandbox_state {
   std::uint64_t withheld = 0; ///< bytes that came between two runs, not to be answered by credit
   std::uint64_t advanced = 0; ///< of `owed`: given back when the frames were unfinished lines
   int destroy_attempts = 0;
+  std::optional<container_cgroups> cgroups; ///< of the container, once they are looked for
+  std::optional<container_hold> held;       ///< while no run goes on in a kept interpreter
 
   static inline const char* name = "sandbox";
 };

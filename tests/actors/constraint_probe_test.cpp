@@ -70,6 +70,15 @@ struct probe_fixture : driver_fixture {
     engine.facts = good_facts();
     env.config->cpus = 0.5;
     put("proc/4242/status", "Name:\tcatatonit\nUid:\t165534\t165534\t165534\t165534\n");
+    be_in_cgroup("libpod-");
+  }
+
+  /// The container's first process is in a cgroup (v2) of that name and the container's id.
+  void be_in_cgroup(const std::string& name) {
+    engine.started = [this, name](const std::string& cid) {
+      put("proc/4242/cgroup", "0::/user.slice/" + name + cid + ".scope/container\n");
+      cgroups->folders.insert(root + "/cgroup/user.slice/" + name + cid + ".scope");
+    };
   }
 
   std::vector<constraint_row> rows() {
@@ -89,7 +98,7 @@ std::string broken(const json& patch, constraint_evidence evidence = {}) {
   runtime_facts facts;
   facts.outside_uid = 165'534;
   if (evidence.limits.memory == 0) {
-    evidence = {{96 * mebibyte, 64, 0.5}, 165'534, 1000, 62, 128, true, true};
+    evidence = {{96 * mebibyte, 64, 0.5}, 165'534, 1000, 62, 128, true, true, brake_kind::frozen};
   }
   auto inside = good_facts();
   inside.merge_patch(patch);
@@ -111,7 +120,7 @@ CAF_TEST_FIXTURE_SCOPE(constraint_probe_tests, probe_fixture)
 
 CAF_TEST(a_container_in_order_holds_every_constraint) {
   auto found = rows();
-  CAF_CHECK_EQUAL(found.size(), 21u);
+  CAF_CHECK_EQUAL(found.size(), 22u);
   for (const auto& row : found) {
     CAF_CHECK(row.held);
     CAF_CHECK(row.remedy.empty());
@@ -124,7 +133,8 @@ CAF_TEST(gvisor_is_judged_by_what_it_tells) {
   facts.outside_uid = 165'534;
   facts.gvisor = gvisor_facts{{}, 100'000};
   // Its kernel has a sub-uid of its own; it lists no ambient capabilities, nosuid and nodev.
-  constraint_evidence evidence{{96 * mebibyte, 64, {}}, 165'533, 1000, 62, 128, true, true};
+  constraint_evidence evidence{{96 * mebibyte, 64, {}}, 165'533, 1000, 62, 128, true, true,
+                               brake_kind::frozen};
   auto inside = good_facts();
   inside["status"].erase("CapAmb");
   inside["mounts"]["/tmp"]["options"] = {"rw", "noexec"};
@@ -187,7 +197,8 @@ CAF_TEST(limits_are_found_out_by_using_them_up) {
 }
 
 CAF_TEST(what_is_seen_from_outside_counts_too) {
-  constraint_evidence evidence{{96 * mebibyte, 64, 0.5}, 1000, 1000, 62, 128, true, true};
+  constraint_evidence evidence{{96 * mebibyte, 64, 0.5}, 1000, 1000, 62, 128, true, true,
+                               brake_kind::frozen};
   CAF_CHECK_EQUAL(broken(json::object(), evidence), "user outside");
   evidence.uid_on_host.reset();
   CAF_CHECK_EQUAL(broken(json::object(), evidence), "user outside");
@@ -202,7 +213,7 @@ CAF_TEST(what_is_seen_from_outside_counts_too) {
 CAF_TEST(an_answer_that_makes_no_sense_holds_nothing_and_breaks_nothing) {
   engine.facts = json::array({1, "x"});
   auto found = rows();
-  CAF_CHECK_EQUAL(found.size(), 21u);
+  CAF_CHECK_EQUAL(found.size(), 22u);
   std::string held;
   for (const auto& row : found) {
     held += row.held ? row.name + "; " : "";

@@ -221,6 +221,9 @@ void fake_engine::start(const scripted_child& child) {
     cgroups_->processes[folder + "/" + container.cid].insert(4242);
   }
   containers[container.name] = container;
+  if (started) {
+    started(container.cid);
+  }
   if (has(spec.argv, "/ipc/bulkhead_probe.py")) {
     child.line(R"({"ready": "3.13.5"})");
   }

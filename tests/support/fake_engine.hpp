@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -55,6 +56,7 @@ public:
   bool hanging_removals = false;
   bool oom_killed = false; ///< docker's OOMKilled
   std::string oci_list = "null";
+  std::function<void(const std::string& cid)> started; ///< a container has; may be empty
 
   std::map<std::string, fake_container> containers;
 

@@ -10,6 +10,7 @@
 
 #include "actors/sandbox.hpp"
 #include "tests/support/actor_config.hpp"
+#include "tests/support/scripted_brake.hpp"
 #include "tests/support/scripted_process_host.hpp"
 #include "tests/support/scripted_services.hpp"
 #include "tests/support/session_world.hpp"
@@ -82,8 +83,10 @@ struct sandbox_fixture : test_coordinator_fixture<actor_config> {
   }
 
   void make_box() {
+    brake->frames = [this] { return frames().size(); };
+    brake->removals = [this] { return runtime->destroy.asked; };
     box = sys.spawn(sandbox, sandbox_context{env, host, [this] { return driver; },
-                                             [this] { return folders; }, boots});
+                                             [this] { return folders; }, boots, brake});
     box->attach_functor([flag = terminated] { *flag = true; });
   }
 
@@ -256,6 +259,7 @@ struct sandbox_fixture : test_coordinator_fixture<actor_config> {
   std::shared_ptr<environment> env = test_environment();
   std::shared_ptr<process_script> processes = std::make_shared<process_script>();
   std::shared_ptr<runtime_script> runtime = std::make_shared<runtime_script>();
+  std::shared_ptr<scripted_brake> brake = std::make_shared<scripted_brake>();
   std::shared_ptr<volume_script> volumes = std::make_shared<volume_script>();
   std::shared_ptr<bool> terminated = std::make_shared<bool>(false);
   std::shared_ptr<owner_log> log = std::make_shared<owner_log>();
