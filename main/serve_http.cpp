@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "actors/io/file_watch.hpp"
+#include "actors/trusted_file.hpp"
 #include "main/bearer_gate.hpp"
 #include "main/commands.hpp"
 #include "main/configuration.hpp"
@@ -57,6 +58,12 @@ std::string shown_host(const std::string& host) {
   return host.find(':') == std::string::npos ? host : "[" + host + "]";
 }
 
+/// What tells one certificate from another; empty without TLS.
+std::string certificate_text(const std::optional<tls_files>& files) {
+  constexpr std::size_t most = mebibyte;
+  return files ? read_any_file(files->certificate, most).value_or("") : "";
+}
+
 class http_server {
 public:
   http_server(const command_line& line, const settings& config, const account& who,
@@ -103,7 +110,9 @@ private:
   tenants tenants_;
   bearer_gate gate_;
   service_link link_;
-  std::string path_; ///< of the configuration
+  std::string path_;        ///< of the configuration
+  bool broken_ = false;     ///< it can't be used as it is now
+  std::string certificate_; ///< as clients see it
   serve_config config_;
   std::string token_; ///< of the only tenant, where nothing is configured
   http_front_end_actor front_end_;
@@ -177,7 +186,16 @@ expected<void> http_server::listen() {
   context.count_request = [this](const std::string& name) { return tenants_.count_request(name); };
   context.put_off_call = [this](const std::string& name) { return tenants_.put_off_call(name); };
   front_end_ = process_.system().spawn(http_front_end, std::move(context));
-  health_ = spawn_health(process_, tenants_, [this] { return stopping_.load(); });
+  auto more = [this] {
+    auto checks = gate_.checks();
+    if (token_.empty()) {
+      auto now = read();
+      checks.push_back(check_configuration(path_, now ? std::vector<error>{} : now.error()));
+    }
+    return checks;
+  };
+  health_ = spawn_health(
+      process_, tenants_, [this] { return stopping_.load(); }, more);
   tenants_.have_page(has_ui(config_));
   page_ = process_.system().spawn(web_page, page_context_of_all());
   io::http_listener_options options;
@@ -204,6 +222,7 @@ expected<void> http_server::listen() {
     return fail_to_listen(opened.error(), "\"listen\"", path_ + " or --listen");
   }
   listener_ = std::move(*opened);
+  certificate_ = certificate_text(config_.tls);
   return config_.operators ? listen_for_operators() : expected<void>{};
 }
 
@@ -269,6 +288,9 @@ void http_server::reload() {
   if (next && !line_.listen.empty()) {
     next->listen = config_.listen;
   }
+  if (std::exchange(broken_, !next) && next) {
+    process_.log()->info("{} can be used again", path_);
+  }
   if (!next) {
     for (const auto& problem : next.error()) {
       process_.log()->error("the configuration stays as it was: {}", problem.message);
@@ -305,6 +327,9 @@ void http_server::renew_certificate() {
   }
   if (auto taken = listener_->set_tls(*config_.tls); !taken) {
     process_.log()->error("the certificate stays as it was: {}", taken.error().message);
+  } else if (auto now = certificate_text(config_.tls); std::exchange(certificate_, now) != now) {
+    process_.log()->info("new connections get the certificate that is in {} now",
+                         config_.tls->certificate);
   }
 }
 

@@ -115,3 +115,29 @@ class Starts(Readiness):
         self.world.settle()
         self.server.start()
         self.assertIn("tenants.cid: it has no tokens, so nobody can use it", self.server.log_text())
+
+
+class Configurations(Readiness):
+    def test_a_broken_file_is_told_while_the_old_one_is_served(self):
+        self.wait_for("ok")
+        self.world.write_config("bulkhead.toml", "tenants = 3 +")
+        self.world.settle()
+        status, wrong = self.wait_for("degraded", "bulkhead.toml:1")
+        self.assertEqual((status, list(wrong)), (200, ["configuration"]))
+        self.assertEqual(self.server.of("ann").run_modern("print(1)").result()["structuredContent"]["stdout"], "1\n")
+        wait_until(lambda: "stays as it was" in self.server.log_text(), 30, "the log tells")
+        self.server.configure()
+        self.wait_for("ok")
+        wait_until(lambda: "bulkhead.toml can be used again" in self.server.log_text(), 30, "the log tells that, too")
+
+
+class Issuers(Readiness):
+    """Nobody listens where the keys are said to be."""
+
+    MORE = ('[oauth]\nresource = "https://mcp.example.org/mcp"\n[[oauth.issuers]]\nissuer = "http://127.0.0.1:9"\n'
+            'jwks_uri = "http://127.0.0.1:9/keys"\ntenant_claim = "team"\nprivate_network = true\n')
+
+    def test_an_issuer_that_cannot_be_reached_is_told(self):
+        status, wrong = self.wait_for("degraded", "http://127.0.0.1:9")
+        self.assertEqual((status, list(wrong)), (200, ["keys of the issuer http://127.0.0.1:9"]))
+        self.assertIn("none of its access tokens is believed", json.dumps(wrong))

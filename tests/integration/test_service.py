@@ -122,6 +122,7 @@ class Service(unittest.TestCase):
         self.make_certificate("second")
         wait_until(lambda: self.serves_as("second"), 30, "the new certificate is noticed")
         self.assertFalse(self.serves_as("first"))
+        wait_until(lambda: "new connections get the certificate" in self.server.log_text(), 20, "the log tells")
 
         kept = "the certificate stays as it was"
         before = self.server.log_text().count(kept)
