@@ -14,7 +14,7 @@ expected<std::unique_ptr<application>> application::start(const account& who,
   if (one) {
     options.tenant = one->name;
     options.loading.own_only = true;
-    options.narrow = [one = *one](policy& rules) { add_rules(one, rules); };
+    options.rights.narrow = [one = *one](policy& rules) { add_rules(one, rules); };
   }
   auto started = engine::start(made->process_, std::move(options));
   if (!started) {
