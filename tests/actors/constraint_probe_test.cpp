@@ -208,6 +208,11 @@ CAF_TEST(what_is_seen_from_outside_counts_too) {
   evidence.kill_was_told = true;
   evidence.threads.reset();
   CAF_CHECK_EQUAL(broken(json::object(), evidence), "pids limit");
+  evidence.threads = 62;
+  evidence.idle = brake_kind::throttled;
+  CAF_CHECK_EQUAL(broken(json::object(), evidence), "");
+  evidence.idle = brake_kind::none;
+  CAF_CHECK_EQUAL(broken(json::object(), evidence), "idle sessions");
 }
 
 CAF_TEST(an_answer_that_makes_no_sense_holds_nothing_and_breaks_nothing) {
@@ -219,7 +224,7 @@ CAF_TEST(an_answer_that_makes_no_sense_holds_nothing_and_breaks_nothing) {
     held += row.held ? row.name + "; " : "";
   }
   // What is seen from outside.
-  CAF_CHECK_EQUAL(held, "user outside; memory limit; pids limit; ");
+  CAF_CHECK_EQUAL(held, "user outside; memory limit; pids limit; idle sessions; ");
 }
 
 CAF_TEST(a_full_probe_doesn_t_take_kept_findings) {
