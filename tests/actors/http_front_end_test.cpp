@@ -256,9 +256,10 @@ CAF_TEST(a call that finds the queue full is put off whenever that is noticed) {
   auto last = begun->events().back();
   CAF_CHECK(last["id"] == 2);
   CAF_CHECK(last["error"]["data"]["reason"] == "overloaded");
+  auto kept = env->budget->used(); // the stream's events, for whoever resumes it
   revision = "2025-06-18";
   CAF_CHECK(call(3, false)->whole.status == 429u);
-  CAF_CHECK(env->budget->used() == 0u);
+  CAF_CHECK(env->budget->used() == kept);
   // Nothing of them is left.
   admission->overloaded = false;
   auto next = call(3, false);
