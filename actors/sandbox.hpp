@@ -65,9 +65,6 @@ struct sandbox_state {
   void confined();
   void execute(sandbox_run& what, const sandbox_owner_actor& who);
   void start_code();
-  void rest();
-  void hold();
-  bool let_go();
   void lost(error reason, std::int32_t exit_code = 0);
   void child_is_gone(const child_exited& exit);
   void end();
@@ -75,6 +72,11 @@ struct sandbox_state {
   void discard_folder();
   void on_tick();
   void enter(phase next, std::chrono::nanoseconds limit);
+
+  // Between two runs (sandbox_rest.cpp).
+  void rest();
+  void hold();
+  bool let_go();
 
   // Frames (sandbox_frames.cpp).
   void take_output(child_output& output);
