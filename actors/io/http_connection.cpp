@@ -77,11 +77,16 @@ void http_connection::check_token() {
   auto holder = service_->rules.authenticate(token_);
   // Where the token can't be judged just now, it keeps its effect.
   bool refused = !holder && (holder.error().status == 401 || holder.error().status == 403);
-  if (refused || (holder && *holder != principal_)) {
-    keep_alive_ = false;
-    tell_gone();
-    end(exchange_);
+  if (!refused && (!holder || *holder == principal_)) {
+    return;
   }
+  if (!events_) {
+    close(); // a part of something must not look like the whole
+    return;
+  }
+  keep_alive_ = false;
+  tell_gone();
+  end(exchange_);
 }
 
 http_connection::idleness http_connection::idle_as() const {

@@ -149,6 +149,7 @@ private:
   bool keep_alive_ = true;
   bool old_client_ = false; ///< HTTP/1.0: no chunks
   bool head_only_ = false;  ///< a HEAD: the answer's body isn't sent
+  bool events_ = false;     ///< the stream that has begun is one of events, whole at any time
   bool winding_up_ = false; ///< it ends with the answer that it is at
   bool turned_away_ = false;
   incoming_request request_; ///< but for its body, while that is coming

@@ -115,6 +115,9 @@ void http_connection::begin(std::uint64_t exchange, outgoing_answer head) {
     return;
   }
   now_ = stage::streaming;
+  events_ = std::any_of(head.fields.begin(), head.fields.end(), [](const http_field& field) {
+    return same_name(field.name, "content-type") && field.value == "text/event-stream";
+  });
   send_head(head, std::nullopt);
 }
 

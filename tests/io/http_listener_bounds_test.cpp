@@ -188,6 +188,26 @@ TEST_F(http_listener_bounds, a_token_that_expires_ends_its_streams_without_being
   EXPECT_TRUE(client.closed());
 }
 
+TEST_F(http_listener_bounds, what_is_cut_short_for_its_token_does_not_look_whole) {
+  std::atomic<bool> valid = true;
+  io::http_bounds bounds;
+  bounds.token_time = 20ms;
+  http_rules rules = with_two_holders();
+  rules.authenticate = [&valid, all = rules.authenticate](std::string_view token) {
+    return all(valid ? token : "");
+  };
+  open(bounds, rules);
+  raw_client client{listener->port()};
+  client.send(of("bob"));
+  request(0).reply->begin({200, {{"Content-Type", "application/octet-stream"}}, {}});
+  request(0).reply->write("the first half");
+  client.read_until("half\r\n");
+  valid = false;
+  auto rest = client.read_all();
+  EXPECT_TRUE(client.closed());
+  EXPECT_FALSE(rest.ends_with("0\r\n\r\n")) << rest;
+}
+
 TEST_F(http_listener_bounds, once_it_is_closed_nothing_holds_its_handler) {
   auto held = std::make_shared<int>(0);
   std::weak_ptr<int> seen = held;
