@@ -34,6 +34,14 @@ class LifecycleTest(BulkheadTest):
         self.ending = frozenset(guests_of(self.client.instance))
         return super().start(*arguments, **options)
 
+    def start_sleeper(self):
+        """A run whose code goes on; before that, another sandbox would take the run of one that dies."""
+        up = os.path.join(self.world.state, "user_tools", "up")
+        reply = self.start("open('/projects/up', 'w').close(); " + SLEEPER)
+        wait_until(lambda: os.path.exists(up), 30, "the code runs")
+        os.remove(up)
+        return reply
+
     def wait_for_guest(self, client=None):
         """A running guest of the server; its process. Not one that is about to end: a run is answered first."""
         instance = (client or self.client).instance

@@ -1,7 +1,6 @@
 """Life and death of runs and servers: whatever is killed, at whatever moment, everybody who waits gets an answer
 and nothing is left."""
 
-import os
 import signal
 import subprocess
 import time
@@ -118,19 +117,14 @@ class Killing(LifecycleTest):
         self.assert_still_serves()
 
     def test_the_monitor(self):
-        reply = self.start(SLEEPER)
-        self.wait_for_guest()
+        reply = self.start_sleeper()
         for pid in wait_until(lambda: monitors_of(self.client.instance), 10, "a conmon process"):
             kill(pid)
         self.assert_lost(reply)
         self.assert_still_serves()
 
     def test_the_guest(self):
-        # Before its code runs, another would take the run.
-        up = os.path.join(self.world.state, "user_tools", "up")
-        reply = self.start("open('/projects/up', 'w').close(); " + SLEEPER)
-        wait_until(lambda: os.path.exists(up), 30, "the code runs")
-        os.remove(up)
+        reply = self.start_sleeper()
         pid = self.wait_for_guest()
         as_account("podman", "unshare", "kill", "-9", str(pid))
         self.assert_lost(reply)

@@ -76,7 +76,7 @@ class Runs(LifecycleTest):
     def test_doctor_tells_the_driver_and_each_constraint_is_read_back(self):
         report = json.loads(self.world.command("doctor", "--json", seconds=120).stdout)
         rows = {row["name"]: row for row in report["constraints"]}
-        self.assertEqual((len(rows), report["runtime"]["driver"]), (20, "rest"))
+        self.assertEqual((len(rows), report["runtime"]["driver"]), (21, "rest"))
         for name, expected in report["runtime"]["expected"].items():
             self.assertEqual(rows[name]["held"], expected, rows[name])
         command = constraint_rows(World(MCP_BRIDGE_DRIVER="cli"))
@@ -177,8 +177,7 @@ class Runs(LifecycleTest):
         self.world.assert_clean(client.instance, alive=False)
 
     def test_a_monitor_that_dies_is_noticed(self):
-        reply = self.start(SLEEPER)
-        self.wait_for_guest()
+        reply = self.start_sleeper()
         for pid in monitors_of(self.client.instance):
             kill(pid)
         self.assertEqual(self.answer(reply)["error"]["code"], "runtime_lost")
