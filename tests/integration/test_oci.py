@@ -145,7 +145,8 @@ class Processes(LifecycleTest):
             for pid in self.holder():
                 kill(pid)
             replies = [self.start("print(2)") for _ in range(4)]
-            self.assertEqual([self.answer(reply)["stdout"] for reply in replies], ["2\n"] * 4)
+            answers = [self.answer(reply) for reply in replies]
+            self.assertEqual([answer.get("stdout") for answer in answers], ["2\n"] * 4, answers)
             wait_until(lambda: len(self.holder()) == 1, 10, "one holds them")
 
     def test_its_start_is_cut_short(self):

@@ -3,6 +3,7 @@
 import json
 import unittest
 
+from host import wait_until
 from http_server import TenantServer
 from world import World
 
@@ -32,8 +33,11 @@ class TenantCommands(unittest.TestCase):
 
     def test_the_ledger_is_the_tenant_s(self):
         self.assertEqual(self.status, "success")
-        shown, _ = self.command("ledger", "--tenant", "ann", "--json")
-        self.assertEqual([run["outcome"] for run in json.loads(shown)], ["success"])
+
+        def noted():
+            done = self.world.command("ledger", "--tenant", "ann", "--json")
+            return done.returncode == 0 and json.loads(done.stdout)
+        self.assertEqual([run["outcome"] for run in wait_until(noted, 20, "the run is noted")], ["success"])
         shown, said = self.command("ledger", "--tenant", "bob", status=1)
         self.assertEqual(shown, "")
         self.assertIn("tenants/bob", said)
