@@ -97,6 +97,7 @@ private:
   struct piece {
     std::string bytes;
     memory_budget::share held;
+    bool counted = false; ///< as what the exchange has yet to send
   };
 
   /// Read at a time, and the most that is read ahead of what is asked for.
@@ -126,7 +127,7 @@ private:
   // Answers.
   void tell_gone();
   void send_head(const outgoing_answer& head, std::optional<std::size_t> length);
-  void queue(piece next);
+  void queue(piece next, std::size_t counted = 0);
   void write_more();
   void written(std::size_t bytes);
   void finish_exchange();

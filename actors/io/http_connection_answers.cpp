@@ -98,7 +98,6 @@ void http_connection::answer(std::uint64_t exchange, outgoing_answer whole) {
   now_ = stage::finishing;
   send_head(whole, whole.body.size());
   if (!head_only_) {
-    status_->unsent += whole.body.size();
     queue({std::move(whole.body), std::move(held)});
   }
 }
@@ -130,17 +129,16 @@ void http_connection::write(std::uint64_t exchange, std::string bytes) {
     close();
     return;
   }
+  auto payload = bytes.size();
   if (!old_client_) {
-    auto payload = bytes.size();
     bytes = fmt::format("{:x}\r\n{}\r\n", payload, bytes);
-    status_->unsent += bytes.size() - payload;
   }
   memory_budget::share held;
   if (!budget_->take(bytes.size(), held)) {
     close();
     return;
   }
-  queue({std::move(bytes), std::move(held)});
+  queue({std::move(bytes), std::move(held)}, payload);
 }
 
 void http_connection::end(std::uint64_t exchange) {
@@ -216,8 +214,13 @@ void http_connection::send_head(const outgoing_answer& head, std::optional<std::
   queue({text.str(), {}});
 }
 
-void http_connection::queue(piece next) {
+/// `counted` of the bytes are counted as unsent already.
+void http_connection::queue(piece next, std::size_t counted) {
   if (!next.bytes.empty()) {
+    if (status_) {
+      status_->unsent += next.bytes.size() - counted;
+      next.counted = true;
+    }
     pieces_.push_back(std::move(next));
     write_more();
   }
@@ -250,9 +253,8 @@ void http_connection::write_more() {
 
 void http_connection::written(std::size_t bytes) {
   offset_ += bytes;
-  if (status_) {
-    // Heads aren't counted as waiting, so that a little more can be written than was counted.
-    status_->unsent -= std::min(bytes, status_->unsent.load());
+  if (status_ && pieces_.front().counted) {
+    status_->unsent -= bytes;
   }
   if (offset_ == pieces_.front().bytes.size()) {
     pieces_.pop_front();

@@ -1,3 +1,5 @@
+#include <future>
+
 #include "tests/io/http_client_support.hpp"
 
 namespace bulkhead {
@@ -72,6 +74,29 @@ TEST_F(http_listener, a_stream_goes_out_in_chunks_as_it_is_written) {
   client.send(request_with("next"));
   request(1).reply->answer(answer_with("done"));
   EXPECT_EQ(client.read_until("done").find("data: 3"), std::string::npos);
+}
+
+TEST_F(http_listener, what_is_written_while_the_head_is_on_its_way_is_no_arrear) {
+  open();
+  raw_client client{listener->port()};
+  client.send(request_with("{}"));
+  auto one = request(0);
+  std::promise<void> head_is_out;
+  std::promise<void> go_on;
+  one.reply->begin({200, {{"Content-Type", "text/event-stream"}}, {}});
+  boost::asio::post(io.context(), [&] {
+    head_is_out.set_value();
+    go_on.get_future().wait();
+  });
+  head_is_out.get_future().wait();
+  // The connection hasn't heard yet that the head is out.
+  one.reply->write("data: 1\n\n");
+  go_on.set_value();
+  client.read_until("data: 1\n\n");
+  one.reply->write("data: 2\n\n");
+  client.read_until("data: 2\n\n");
+  EXPECT_TRUE(eventually([&] { return one.reply->unsent() == 0; }));
+  EXPECT_FALSE(one.reply->gone());
 }
 
 TEST_F(http_listener, an_old_client_gets_a_stream_without_chunks_until_the_end) {
