@@ -75,22 +75,11 @@ public:
   }
 };
 
-/// Where this process is in the hierarchy of a controller, e.g. "/user.slice"; from lines like
-/// "4:cpu,cpuacct:/user.slice".
+/// Where this process is in the hierarchy of a controller, e.g. "/user.slice".
 std::string own_cgroup(const std::string& table, std::string_view controller) {
-  std::istringstream lines{table};
-  for (std::string line; std::getline(lines, line);) {
-    auto first = line.find(':');
-    auto second = line.find(':', first == std::string::npos ? first : first + 1);
-    if (second == std::string::npos) {
-      continue;
-    }
-    std::istringstream names{line.substr(first + 1, second - first - 1)};
-    for (std::string name; std::getline(names, name, ',');) {
-      if (name == controller) {
-        auto path = line.substr(second + 1);
-        return path == "/" ? "" : path;
-      }
+  for (const auto& [names, path] : read_cgroup_table(table)) {
+    if (std::find(names.begin(), names.end(), controller) != names.end()) {
+      return path == "/" ? "" : path;
     }
   }
   return {};
@@ -191,6 +180,25 @@ bool remove_tree(cgroup_files& files, const std::string& folder) {
 }
 
 } // namespace
+
+std::vector<cgroup_membership> read_cgroup_table(const std::string& table) {
+  std::vector<cgroup_membership> result;
+  std::istringstream lines{table};
+  for (std::string line; std::getline(lines, line);) {
+    auto first = line.find(':');
+    auto second = line.find(':', first == std::string::npos ? first : first + 1);
+    if (second == std::string::npos) {
+      continue;
+    }
+    auto& found = result.emplace_back();
+    found.path = line.substr(second + 1);
+    std::istringstream names{line.substr(first + 1, second - first - 1)};
+    for (std::string name; std::getline(names, name, ',');) {
+      found.controllers.push_back(name);
+    }
+  }
+  return result;
+}
 
 std::shared_ptr<cgroup_files> real_cgroup_files() {
   return std::make_shared<kernel_cgroup_files>();

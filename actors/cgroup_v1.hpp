@@ -40,6 +40,16 @@ public:
 
 std::shared_ptr<cgroup_files> real_cgroup_files();
 
+/// Where a process is in one hierarchy: a line of /proc/PID/cgroup (cgroups(7)), e.g.
+/// "4:cpu,cpuacct:/user.slice", or "0::/user.slice".
+struct cgroup_membership {
+  std::vector<std::string> controllers; ///< none: v2
+  std::string path;
+};
+
+/// Lines that aren't understood are left out.
+std::vector<cgroup_membership> read_cgroup_table(const std::string& table);
+
 /// A folder of one controller that the account may divide.
 struct cgroup_base {
   std::string controller; ///< memory, pids, cpu or freezer

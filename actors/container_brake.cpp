@@ -5,7 +5,6 @@
 #include <charconv>
 #include <filesystem>
 #include <optional>
-#include <sstream>
 
 #include <fmt/format.h>
 
@@ -101,28 +100,19 @@ private:
     return result;
   }
 
-  /// From lines like "4:cpu,cpuacct:/user.slice" or "0::/user.slice".
   container_cgroups cgroups_in(pid_t pid, const std::string& id) const {
     container_cgroups result;
-    std::istringstream lines{
-        read_small_file(fmt::format("{}/{}/cgroup", host_.proc, pid)).value_or("")};
-    for (std::string line; std::getline(lines, line);) {
-      auto first = line.find(':');
-      auto second = line.find(':', first == std::string::npos ? first : first + 1);
-      if (second == std::string::npos) {
-        continue;
-      }
-      auto path = up_to(line.substr(second + 1), id);
+    auto table = read_small_file(fmt::format("{}/{}/cgroup", host_.proc, pid)).value_or("");
+    for (const auto& [controllers, whole] : read_cgroup_table(table)) {
+      auto path = up_to(whole, id);
       if (path.empty()) {
         continue;
       }
-      auto names = line.substr(first + 1, second - first - 1);
-      if (names.empty()) {
+      if (controllers.empty()) {
         auto beside_v1 = cgroup_version(host_) != "v2";
         result.unified = host_.cgroup_root + (beside_v1 ? "/unified" : "") + path;
       }
-      std::istringstream controllers{names};
-      for (std::string name; std::getline(controllers, name, ',');) {
+      for (const auto& name : controllers) {
         auto* to = name == "freezer" ? &result.freezer : name == "cpu" ? &result.cpu : nullptr;
         if (to != nullptr) {
           *to = fmt::format("{}/{}{}", host_.cgroup_root, name, path);

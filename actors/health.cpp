@@ -193,8 +193,7 @@ void health_state::look_first(std::vector<health_context::driver> left) {
   }
   auto which = std::move(left.back());
   left.pop_back();
-  auto same = [&](const auto& each) { return each.image == which.image; };
-  left.erase(std::remove_if(left.begin(), left.end(), same), left.end());
+  std::erase_if(left, [&](const auto& each) { return each.image == which.image; });
   self->request(which.runtime, probe_patience, ensure_atom::value)
       .then([this, left](const runtime_report&) { look_first(left); },
             [this, left, which](const caf::error& failure) {

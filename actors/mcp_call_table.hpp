@@ -9,6 +9,7 @@
 #include <list>
 #include <map>
 #include <optional>
+#include <ranges>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -95,7 +96,7 @@ public:
 
   /// The calls of one line that aren't sent.
   std::size_t waiting(const caf::actor_addr& line) const {
-    auto found = find_line(line);
+    auto found = find_line(lines_, line);
     return found == lines_.end() ? 0 : found->second.size();
   }
   std::size_t sent() const { return calls_.size() - waiting_; }
@@ -201,14 +202,14 @@ public:
 private:
   using line = std::pair<caf::actor_addr, std::deque<std::uint64_t>>;
 
-  std::list<line>::const_iterator find_line(const caf::actor_addr& whose) const {
-    return std::find_if(lines_.begin(), lines_.end(),
+  template <class Lines>
+  static std::ranges::iterator_t<Lines> find_line(Lines& lines, const caf::actor_addr& whose) {
+    return std::find_if(lines.begin(), lines.end(),
                         [&](const line& each) { return each.first == whose; });
   }
 
   std::deque<std::uint64_t>& line_of(const caf::actor_addr& whose) {
-    auto found = std::find_if(lines_.begin(), lines_.end(),
-                              [&](const line& each) { return each.first == whose; });
+    auto found = find_line(lines_, whose);
     if (found == lines_.end()) {
       found = lines_.insert(lines_.end(), {whose, {}});
     }
@@ -217,8 +218,7 @@ private:
 
   /// A line that had its turn is the last one then.
   void leave_line(std::uint64_t id, const upstream_call& call, bool had_turn) {
-    auto found = std::find_if(lines_.begin(), lines_.end(),
-                              [&](const line& each) { return each.first == call.line; });
+    auto found = find_line(lines_, call.line);
     waiting_ -= std::erase(found->second, id);
     if (found->second.empty()) {
       lines_.erase(found);

@@ -19,10 +19,6 @@ struct fixture : sandbox_fixture {
     consume_messages();
   }
 
-  void finish(const std::string& id) {
-    say(R"({"type":"done","id":")" + id + R"(","exitCode":0})");
-  }
-
   void rest() {
     boot_fully();
     run("run-1");

@@ -22,10 +22,6 @@ struct fixture : sandbox_fixture {
     owner = sys.spawn(recording_owner, log);
   }
 
-  void finish(const std::string& id) {
-    say(R"({"type":"done","id":")" + id + R"(","exitCode":0})");
-  }
-
   /// One run is over, the interpreter waits.
   void rest() {
     boot_fully();

@@ -122,6 +122,17 @@ class TenantServer:
             self.process.send_signal(how)
         return ended(self.process)
 
+    def end_well(self):
+        """The end of a test: the server ends well and leaves nothing. The world is closed whatever happens."""
+        try:
+            status = self.stop()
+            if status != 0:
+                raise AssertionError(f"the server ended with {status}: {self.log_text()[-3000:]}")
+            for instance in self.instances:
+                self.world.assert_clean(instance, alive=False)
+        finally:
+            self.world.close()
+
 
 def first_line(server):
     url = server.process.stdout.readline().strip()

@@ -30,12 +30,7 @@ class Readiness(unittest.TestCase):
                                    self.MORE + f'[operator]\nlisten = "127.0.0.1:{self.operators}"\n')
 
     def tearDown(self):
-        try:
-            self.assertEqual(self.server.stop(), 0, self.server.log_text()[-3000:])
-            for instance in self.server.instances:
-                self.world.assert_clean(instance, alive=False)
-        finally:
-            self.world.close()
+        self.server.end_well()
 
     def ask(self):
         """Status, verdict, and what is wrong, by what it is."""

@@ -50,12 +50,7 @@ class SharedTest(unittest.TestCase):
         self.ann, self.bob, self.eve = (self.server.of(name) for name in ("ann", "bob", "eve"))
 
     def tearDown(self):
-        try:
-            self.assertEqual(self.server.stop(), 0, self.server.log_text()[-3000:])
-            for instance in self.server.instances:
-                self.world.assert_clean(instance, alive=False)
-        finally:
-            self.world.close()
+        self.server.end_well()
 
     def share(self, policy=None, **servers):
         self.write("shared/servers.json", {"mcpServers": servers, **({"policy": policy} if policy else {})})

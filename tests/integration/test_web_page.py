@@ -44,14 +44,7 @@ class PageTest(unittest.TestCase):
 
     @classmethod
     def tearDownClass(cls):
-        try:
-            status = cls.server.stop()
-            if status != 0:
-                raise AssertionError(f"the server ended with {status}: {cls.server.log_text()[-2000:]}")
-            for instance in cls.server.instances:
-                cls.world.assert_clean(instance, alive=False)
-        finally:
-            cls.world.close()
+        cls.server.end_well()
 
     @classmethod
     def give_recorder(cls, tenant):
@@ -67,7 +60,7 @@ class PageTest(unittest.TestCase):
     def tearDown(self):
         # A file that is missing, a script that fails, a policy that is broken: the browser tells.
         told = [each for each in browser.heard if "401" not in each]
-        self.assertEqual(told, [])
+        self.assertEqual(told, [], self.server.log_text()[-2000:])
 
     def log_in(self, tenant="ann", **options):
         browser.open(viewport={"width": 1200, "height": 900}, **options)

@@ -126,6 +126,11 @@ struct sandbox_fixture : test_coordinator_fixture<actor_config> {
     say(R"({"type":"started","id":")" + run + R"("})");
   }
 
+  /// The guest says that the run's code has ended.
+  void finish(const std::string& id) {
+    say(R"({"type":"done","id":")" + id + R"(","exitCode":0})");
+  }
+
   void hand_over(const std::string& run) {
     self->send(box, execute_atom::value, sandbox_run{run, "print(1)", {}, {}, run_budget}, owner);
     consume_messages();
